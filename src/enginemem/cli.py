@@ -1,0 +1,204 @@
+"""The command line. Flags come from the input table, output from the renderers; nothing is computed here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+try:
+    import click
+    from rich.console import Console
+except ImportError:  # pragma: no cover - only without the extra
+    sys.exit("enginemem's command line needs the extra 'cli': pip install 'enginemem[cli]'")
+
+from enginemem.architecture import load_model, model_facts, model_ids
+from enginemem.comparison import ENGINES, compare, plan_document
+from enginemem.hardware import gpu_ids, load_gpu
+from enginemem.inputs import FieldError, Input, InvalidInputs
+from enginemem.link import decode
+from enginemem.release import PINNED, load_release
+from enginemem.render import terminal
+from enginemem.render.tables import comma_separated, markdown
+from enginemem.scenario import PLAN_INPUTS, Scenario
+from enginemem.version import __version__
+from enginemem.worked import check_case, worked_cases
+
+Command = Callable[..., Any]
+
+
+class Group(click.Group):
+    """The command group: bad inputs are answered by name with exit status 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; InvalidInputs becomes a list of errors on standard error and exit status 2."""
+        try:
+            return super().invoke(ctx)
+        except InvalidInputs as invalid:
+            for error in invalid.errors:
+                click.echo(_error_line(error), err=True)
+            ctx.exit(2)
+
+
+def _error_line(error: FieldError) -> str:
+    flag = PLAN_INPUTS[error.field].flag if error.field in PLAN_INPUTS else None
+    name = error.field if flag is None else f"{flag} ({error.field})"
+    hint = f"\n  did you mean {error.suggestion}?" if error.suggestion else ""
+    return f"error: {name}: {error.given} is not allowed\n  allowed: {error.allowed}{hint}"
+
+
+def _help(field: Input) -> str:
+    assumed = " An assumption." if field.assumption else ""
+    return f"{field.help}{assumed} [default: {field.default}]"
+
+
+def scenario_options(command: Command) -> Command:
+    """A flag for each input of the plan, and `--set` for the engines' knobs."""
+    link_option = click.option("--link", metavar="QUERY_OR_URL", help="Start from the inputs of a link.")
+    set_option = click.option(
+        "--set", "knobs", multiple=True, metavar="ENGINE.OPTION=VALUE",
+        help="An engine's own option, e.g. --set vllm.gpu_memory_utilization=0.9. Repeatable; "
+        "`enginemem engines` lists them.",
+    )  # fmt: skip
+    command = link_option(set_option(command))
+    for field in reversed(list(PLAN_INPUTS)):
+        if field.flag is not None:
+            option = click.option(field.flag, field.key, metavar=field.kind.upper(), default=None, help=_help(field))
+            command = option(command)
+    return command
+
+
+def scenario_from(link: str | None, knobs: tuple[str, ...], flags: Mapping[str, str | None]) -> Scenario:
+    """The scenario of a command: the link's inputs, then the flags and knobs over them.
+
+    Raises InvalidInputs that names every bad field.
+    """
+    given: dict[str, object] = {}
+    errors: list[FieldError] = []
+    if link is not None:
+        given.update(decode(link).non_defaults())
+    for knob in knobs:
+        key, equals, value = knob.partition("=")
+        if not equals:
+            errors.append(FieldError("--set", repr(knob), "ENGINE.OPTION=VALUE"))
+        else:
+            given[key.strip()] = value
+    given.update({key: value for key, value in flags.items() if value is not None})
+    try:
+        scenario = Scenario(**given)
+    except InvalidInputs as invalid:
+        raise InvalidInputs([*errors, *invalid.errors]) from None
+    if errors:
+        raise InvalidInputs(errors)
+    return scenario
+
+
+def _print_json(document: object) -> None:
+    click.echo(json.dumps(document, indent=1, ensure_ascii=False))
+
+
+def _console() -> Console:
+    # A pipe has no width of its own: 80 columns would fold figures, so it gets room.
+    return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="enginemem")
+def main() -> None:
+    """What vLLM, SGLang and TensorRT-LLM each do with a GPU's memory, before anybody starts them.
+
+    Figures come with their arithmetic and its source in the engine's code: try `enginemem explain vllm`.
+    """
+
+
+@main.command("compare")
+@scenario_options
+@click.option("--json", "form", flag_value="json", help="JSON: bytes, tokens and counts as integers.")
+@click.option("--markdown", "form", flag_value="markdown", help="Markdown.")
+@click.option("--csv", "form", flag_value="csv", help="CSV with raw values.")
+def compare_command(form: str | None, link: str | None, knobs: tuple[str, ...], **flags: str | None) -> None:
+    """Compare the engines for one GPU, model and traffic."""
+    comparison = compare(scenario_from(link, knobs, flags))
+    if form == "json":
+        click.echo(comparison.to_json(indent=1))
+    elif form == "markdown":
+        click.echo(markdown(comparison), nl=False)
+    elif form == "csv":
+        click.echo(comma_separated(comparison), nl=False)
+    else:
+        terminal.print_comparison(_console(), comparison)
+
+
+@main.command("explain")
+@click.argument("engine", type=click.Choice(list(ENGINES)))
+@scenario_options
+@click.option("--json", "as_json", is_flag=True, help="JSON.")
+def explain_command(engine: str, as_json: bool, link: str | None, knobs: tuple[str, ...], **flags: str | None) -> None:
+    """Print one engine's ledger: every step with its numbers and its source."""
+    comparison = compare(scenario_from(link, knobs, flags))
+    if as_json:
+        _print_json(plan_document(comparison.engines[engine]))
+    else:
+        terminal.print_ledger(_console(), comparison, engine)
+
+
+@main.command("worked")
+@click.option("--json", "as_json", is_flag=True, help="JSON.")
+def worked_command(as_json: bool) -> None:
+    """Recompute the published comparisons, figure by figure. Exit status 1 on any difference."""
+    checks = {case.id: check_case(case) for case in worked_cases()}
+    if as_json:
+        _print_json([{**check._asdict(), "equal": check.equal} for case in checks.values() for check in case])
+    else:
+        terminal.print_worked(_console(), checks)
+    if not all(check.equal for case in checks.values() for check in case):
+        sys.exit(1)
+
+
+@main.command("link")
+@scenario_options
+@click.option("--json", "as_json", is_flag=True, help="JSON.")
+def link_command(as_json: bool, link: str | None, knobs: tuple[str, ...], **flags: str | None) -> None:
+    """Print the link that carries the given inputs; with --link, check a link and print it in canonical form."""
+    scenario = scenario_from(link, knobs, flags)
+    if as_json:
+        _print_json({"link": scenario.link(), "inputs": scenario.non_defaults()})
+    else:
+        click.echo(scenario.link())
+
+
+@main.command("gpus")
+@click.option("--json", "as_json", is_flag=True, help="JSON with every source.")
+def gpus_command(as_json: bool) -> None:
+    """List the GPUs: both memory totals, dense peaks and bandwidth."""
+    gpus = [load_gpu(gpu_id) for gpu_id in gpu_ids()]
+    if as_json:
+        _print_json({gpu.id: gpu.records for gpu in gpus})
+    else:
+        terminal.print_gpus(_console(), gpus)
+
+
+@main.command("models")
+@click.option("--json", "as_json", is_flag=True, help="JSON with every source.")
+def models_command(as_json: bool) -> None:
+    """List the model presets."""
+    if as_json:
+        _print_json({model_id: model_facts(model_id) for model_id in model_ids()})
+    else:
+        terminal.print_models(_console(), [load_model(model_id) for model_id in model_ids()])
+
+
+@main.command("engines")
+@click.option("--json", "as_json", is_flag=True, help="JSON with every constant and source.")
+def engines_command(as_json: bool) -> None:
+    """List the pinned releases and the options that --set takes."""
+    releases = [load_release(column, PINNED[column]) for column in ENGINES]
+    if as_json:
+        _print_json({release.engine: release.records for release in releases})
+    else:
+        terminal.print_engines(_console(), releases)
+
+
+if __name__ == "__main__":
+    main(prog_name="enginemem")

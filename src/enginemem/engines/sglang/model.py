@@ -1,0 +1,129 @@
+"""What SGLang's memory rules need to know of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from enginemem.architecture import Architecture
+
+
+class Window(NamedTuple):
+    """Sliding-window layers: how many, and their window in tokens."""
+
+    layers: int
+    tokens: int
+
+
+class LinearAttention(NamedTuple):
+    """Recurrent layers: how many, elements of the convolution's channels (unsharded) with its kernel width, and the
+    state's heads, rows and columns."""
+
+    layers: int
+    conv_channels: int
+    kernel: int
+    heads: int
+    rows: int
+    columns: int
+
+
+class Vision(NamedTuple):
+    """The vision tower as its config names it; None where the config has no such field."""
+
+    layers: int | None
+    hidden_size: int | None
+
+
+class ModelFacts(NamedTuple):
+    """Shape facts of one model; sizes in elements, the context in tokens.
+
+    `full_layers` keep keys and values of the whole context. `latent` is the width of an MLA row without its rotary
+    part (`rope`); 0 for other attention. `index_head` is the width of a DSA indexer key, 0 without one.
+    """
+
+    class_name: str
+    full_layers: int
+    context: int
+    kv_heads: int = 0
+    head: int = 0
+    v_head: int = 0
+    latent: int = 0
+    rope: int = 0
+    index_head: int = 0
+    window: Window | None = None
+    linear: LinearAttention | None = None
+    vision: Vision | None = None
+    sinks: bool = False
+
+    @property
+    def mla(self) -> bool:
+        """Whether attention keeps a latent row instead of keys and values (the engine's MLA backends)."""
+        return self.latent > 0
+
+
+def facts_from_config(config: Mapping[str, Any], *, hybrid_classes: tuple[str, ...], sinks: bool = False) -> ModelFacts:
+    """Facts of a model from its `config.json` fields (`arch` for the class; vision fields with the prefix `vision_`).
+
+    Sliding-window layers form a pool of their own only in the classes of `hybrid_classes`.
+    """
+    name, layers = config["arch"], config["num_hidden_layers"]
+    linear = window = None
+    if "linear_num_value_heads" in config:
+        keys, values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+        key_dim, value_dim = config["linear_key_head_dim"], config["linear_value_head_dim"]
+        linear = LinearAttention(
+            layers=config["linear_attention_layers"],
+            conv_channels=2 * keys * key_dim + values * value_dim,
+            kernel=config["linear_conv_kernel_dim"],
+            heads=values,
+            rows=value_dim,
+            columns=key_dim,
+        )
+    if name in hybrid_classes and config.get("sliding_attention_layers"):
+        window = Window(config["sliding_attention_layers"], config["sliding_window"])
+    split = linear is not None or window is not None
+    return ModelFacts(
+        class_name=name,
+        full_layers=config["full_attention_layers"] if split else layers,
+        context=config["max_position_embeddings"],
+        kv_heads=config.get("num_key_value_heads", 0),
+        head=config.get("head_dim", 0),
+        v_head=config.get("v_head_dim", config.get("head_dim", 0)),
+        latent=config.get("kv_lora_rank", 0),
+        rope=config.get("qk_rope_head_dim", 0),
+        index_head=config.get("index_head_dim", 0),
+        window=window,
+        linear=linear,
+        vision=_vision(config),
+        sinks=sinks,
+    )
+
+
+def _vision(config: Mapping[str, Any]) -> Vision | None:
+    if not any(key.startswith("vision_") for key in config):
+        return None
+    return Vision(config.get("vision_num_hidden_layers"), config.get("vision_hidden_size"))
+
+
+def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, ...]) -> ModelFacts | None:
+    """Facts of a preset; None when it has layers that no rule here covers (recurrent, chunked, MLA, mixed heads)."""
+    full = windowed = 0
+    tokens: int | None = None
+    first = model.layers[0]
+    for spec in model.layers:
+        same = (spec.kv_heads, spec.head_size, spec.v_head_size) == (first.kv_heads, first.head_size, first.v_head_size)
+        if spec.kind not in ("full", "sliding") or not same:
+            return None
+        if spec.kind == "sliding" and model.class_name in hybrid_classes:
+            windowed, tokens = windowed + spec.layers, spec.window
+        else:
+            full += spec.layers
+    return ModelFacts(
+        class_name=model.class_name,
+        full_layers=full,
+        context=model.max_position,
+        kv_heads=first.kv_heads,
+        head=first.head_size,
+        v_head=first.v_head_size,
+        window=None if tokens is None else Window(windowed, tokens),
+    )

@@ -1,0 +1,94 @@
+"""One plan in the making: what every stage reads, and how a stage ends it early."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from enginemem.derivation import Derivation
+from enginemem.engines.plan import Binds, EnginePlan, Resolved, SetBy, Status
+from enginemem.engines.sglang.model import ModelFacts
+from enginemem.engines.sglang.options import Options
+from enginemem.hardware import Gpu
+from enginemem.release import EngineRelease
+from enginemem.scenario import Scenario
+
+
+class Run(NamedTuple):
+    """Scenario, release, the steps that a stage adds to, and the plan it fills in."""
+
+    scenario: Scenario
+    release: EngineRelease
+    steps: Derivation
+    plan: EnginePlan
+
+    def resolved(self, name: str, value: int | float | str | None, set_by: SetBy) -> None:
+        """Note one value of the resolved configuration and who set it."""
+        self.plan.resolved[name] = Resolved(value, set_by)
+
+
+class Part(NamedTuple):
+    """The GPU as the rules need it: compute capability and the CUDA total in bytes."""
+
+    gpu: Gpu
+    capability: tuple[int, int]
+    total: int | Fraction
+
+
+class StopPlan(Exception):
+    """Ends the plan with `status` and a reason that says what to change: the engine's answer, not an error."""
+
+    def __init__(self, status: Status, reason: str, *, binds: Binds | None = None) -> None:
+        super().__init__(reason)
+        self.status: Status = status
+        self.reason = reason
+        self.binds: Binds | None = binds
+
+
+KV_DTYPES = {"auto": "auto", "bf16": "bfloat16", "fp8": "fp8_e4m3", "nvfp4": "nvfp4"}
+"""The inputs' names of KV types, as the engine's option names them."""
+
+
+def options_of(scenario: Scenario) -> Options:
+    """The engine's options that a scenario stands for."""
+    return Options(
+        tp_size=scenario.tp,
+        mem_fraction_static=scenario.decimal("sglang.mem_fraction_static"),
+        chunked_prefill_size=scenario.integer("sglang.chunked_prefill_size"),
+        max_running_requests=scenario.integer("sglang.max_running_requests"),
+        schedule_conservativeness=scenario.decimal("sglang.schedule_conservativeness"),
+        page_size=scenario.integer("sglang.page_size"),
+        cuda_graph_max_bs_decode=scenario.integer("sglang.cuda_graph_max_bs"),
+        context_length=scenario.integer("max_model_len"),
+        kv_cache_dtype=KV_DTYPES[scenario.text("kv_dtype")],
+    )
+
+
+def part_of(run: Run) -> Part:
+    """The scenario's GPU; stops the plan when it is no NVIDIA part or its CUDA total is unknown."""
+    gpu = run.scenario.gpu
+    if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
+        raise StopPlan("not_modeled", f"{gpu.name} is no NVIDIA GPU with a compute capability: only CUDA is modelled")
+    if gpu.cuda_total is None:
+        raise StopPlan("not_modeled", f"the CUDA total of {gpu.name} is not known: give cuda_total")
+    return Part(gpu, gpu.compute_capability, gpu.cuda_total)
+
+
+def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
+    """The model's facts; stops the plan where the server would not start or no rule here covers it."""
+    scenario, release = run.scenario, run.release
+    if model is None:
+        raise StopPlan("not_modeled", f"{scenario.model.name} has layers that are not modelled for this engine")
+    if model.window is not None:
+        raise StopPlan("not_modeled", f"{scenario.model.name}: admission over a window pool is not modelled")
+    major, minor = part.capability
+    if scenario.text("weight_dtype") == "fp8" and 10 * major + minor < release.integer("fp8_weights_capability"):
+        raise StopPlan("refused", f"FP8 weights need compute capability 8.0; {part.gpu.name} has {major}.{minor}")
+    if scenario.text("kv_dtype") == "nvfp4":
+        if major not in (10, 12):
+            raise StopPlan("refused", f"an nvfp4 KV cache needs a Blackwell GPU; {part.gpu.name} has {major}.{minor}")
+        raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modelled")
+    asked = scenario.integer("max_model_len")
+    if asked is not None and asked > model.context:
+        raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")
+    return model

@@ -1,0 +1,152 @@
+"""Which attention backend runs, which KV cache types it takes, and the block size that follows.
+
+Source rules: `_get_backend_priorities` in `vllm/platforms/cuda.py`, `AttentionBackend.validate_configuration` and
+`Platform.update_block_size_for_backend` at 0.32.0, for dense attention on CUDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from enginemem.engines.plan import Resolved
+from enginemem.engines.vllm.run import Run, not_modeled, refused
+from enginemem.release import EngineRelease
+from enginemem.scenario import Scenario
+
+QUANTISED = ("fp8", "nvfp4")
+
+
+def backend_order(release: EngineRelease, *, capability: tuple[int, int]) -> tuple[str, ...]:
+    """Backends for dense attention in the order in which they are tried."""
+    rows = release.tables["backend_order"]
+    row = next((row for row in rows if row["family"] == capability[0]), rows[-1])
+    return (row["first"], row["second"], row["third"], row["fourth"])
+
+
+def _takes_kv(release: EngineRelease, name: str, *, family: int, head_size: int, kv_dtype: str) -> bool:
+    if kv_dtype not in QUANTISED:
+        return True
+    return any(
+        row["name"] == name
+        and row["kv_dtype"] == kv_dtype
+        and row["family"] == family
+        and row["head_minimum"] <= head_size <= row["head_maximum"]
+        for row in release.tables["quantised_kv"]
+    )
+
+
+def _takes_head(release: EngineRelease, row: Mapping[str, Any], head_size: int) -> bool:
+    if row["head_sizes"] is not None:
+        return head_size in release.integers(row["head_sizes"])
+    inside: bool = row["head_minimum"] <= head_size <= row["head_maximum"]
+    return inside and head_size % row["head_multiple"] == 0
+
+
+def attention_backend(
+    release: EngineRelease, *, capability: tuple[int, int], head_size: int, kv_dtype: str, block_size: int | None
+) -> str:
+    """The backend for dense attention: the first in order that takes the configuration.
+
+    `kv_dtype` is auto, bf16, fp8 or nvfp4; `block_size` in tokens, None when the user gave none. Raises StopPlan when
+    the engine finds none, or when its choice is not known here.
+    """
+    if head_size > release.integer("settled_head_size"):
+        raise not_modeled(f"head size {head_size}: the backend depends on whether FlashAttention 4 runs on the part")
+    level = capability_level(capability)
+    rows = {row["name"]: row for row in release.tables["backends"]}
+    for name in backend_order(release, capability=capability):
+        row = rows[name]
+        if not row["minimum"] <= level <= row["maximum"] or not _takes_head(release, row, head_size):
+            continue
+        if block_size is not None and block_size % row["block_multiple"]:
+            continue
+        if _takes_kv(release, name, family=capability[0], head_size=head_size, kv_dtype=kv_dtype):
+            if name == "TRITON_ATTN":
+                _check_triton(release, level=level, kv_dtype=kv_dtype)
+            return name
+    raise refused(
+        _nothing_fits(release, capability=capability, head_size=head_size, kv_dtype=kv_dtype, block=block_size)
+    )
+
+
+def _check_triton(release: EngineRelease, *, level: int, kv_dtype: str) -> None:
+    """Triton is selected for every KV type on every part, then refuses to be built on old ones."""
+    if kv_dtype == "fp8" and level < release.integer("triton_fp8_capability"):
+        raise refused("an fp8 KV cache needs compute capability 8.9 with the Triton backend: choose another KV type")
+    if kv_dtype == "bf16" and level < release.integer("bf16_capability"):
+        raise refused("a bf16 KV cache needs compute capability 8.0: leave the KV type at auto")
+
+
+def _nothing_fits(
+    release: EngineRelease, *, capability: tuple[int, int], head_size: int, kv_dtype: str, block: int | None
+) -> str:
+    multiple = min([row["block_multiple"] for row in release.tables["backends"]])
+    if block is not None and block % multiple:
+        return f"no attention backend takes blocks of {block} tokens: give a block size that {multiple} divides"
+    part = f"{capability[0]}.{capability[1]}"
+    return (
+        f"no attention backend takes a {kv_dtype} KV cache at head size {head_size} on compute capability {part}: "
+        "choose another KV type"
+    )
+
+
+def default_block_size(release: EngineRelease, backend: str) -> int:
+    """Tokens a block when the user gives none: the engine's default unless the backend does not take it.
+
+    Dense backends all take the default; latent-attention ones have sizes of their own.
+    """
+    for row in release.tables["mla_block_sizes"]:
+        if row["name"] == backend:
+            size: int = row["tokens"]
+            return size
+    return release.integer("default_block_size")
+
+
+def capability_level(capability: tuple[int, int] | None) -> int:
+    """Ten times the compute capability, as the engine compares it; 0 when it is not known."""
+    major, minor = capability or (0, 0)
+    return 10 * major + minor
+
+
+def check_types(scenario: Scenario, release: EngineRelease) -> None:
+    """Raise StopPlan for weights that the part does not take (`check_if_supports_dtype`, `get_min_capability`)."""
+    level, dtype = capability_level(scenario.gpu.compute_capability), scenario.text("weight_dtype")
+    if dtype == "bf16" and level < release.integer("bf16_capability"):
+        raise refused("bf16 weights need compute capability 8.0: leave the weights at auto, which falls back to fp16")
+    if dtype == "fp8" and level < release.integer("fp8_weights_capability"):
+        raise refused("fp8 weights need compute capability 7.5: leave the weights at auto")
+
+
+def record_attention(run: Run) -> int:
+    """Tokens a block, from the attention backend or the user; raises StopPlan when no backend serves the scenario."""
+    scenario, release, plan = run.scenario, run.release, run.plan
+    model, given = scenario.model, scenario.integer("vllm.block_size")
+    kinds = {spec.kind for spec in model.layers}
+    if not kinds <= {"full", "sliding", "chunked"}:
+        raise not_modeled(f"{model.name}: which backend serves its {' and '.join(sorted(kinds))} layers")
+    kv_dtype, capability = scenario.text("kv_dtype"), scenario.gpu.compute_capability or (0, 0)
+    backend = attention_backend(
+        release, capability=capability, head_size=model.head_dim, kv_dtype=kv_dtype, block_size=given
+    )
+    block = default_block_size(release, backend) if given is None else given
+    note = f"attention backend {backend}"
+    if capability_level(capability) < release.integer("bf16_capability"):
+        note += "; bf16 falls back to fp16, of the same size, on this part"
+    name = "default" if given is None else "given"
+    run.steps.add(
+        "resolve.block_size",
+        "Tokens a block",
+        name,
+        block,
+        "tokens",
+        {name: (block, "tokens")},
+        "block_size",
+        "backend_order",
+        note=note,
+    )
+    plan.page_tokens = block
+    plan.resolved["block_size"] = Resolved(block, "default" if given is None else "user")
+    plan.resolved["attention_backend"] = Resolved(backend, "derived")
+    plan.resolved["kv_cache_dtype"] = Resolved(kv_dtype, "default" if kv_dtype == "auto" else "user")
+    return block

@@ -1,0 +1,198 @@
+"""The steady state of a scenario, with its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from enginemem.derivation import Operand
+from enginemem.engines.vllm.admission import (
+    Limits,
+    held_blocks,
+    next_request_blocks,
+    steady_limits,
+    steady_state,
+)
+from enginemem.engines.vllm.layout import KvRow, counted
+from enginemem.engines.vllm.request import Costs, Traffic
+from enginemem.engines.vllm.resolve import Setup
+from enginemem.engines.vllm.run import Run
+from enginemem.traffic import OutputMoments, Shape, output_moments
+
+
+def output_progress(shape: Shape, mean: int, limit: int) -> float:
+    """Mean progress of a running request, tokens: longer requests are seen more often."""
+    return output_moments(shape=shape, mean=mean, limit=limit).progress
+
+
+def record_steady(run: Run, setup: Setup, costs: Costs, traffic: Traffic) -> None:
+    """Record the law's parts and the steady state; nothing for chunked layers, which no measurement covers."""
+    release, plan = run.release, run.plan
+    rows = [group.rows[0] for group in costs.groups]
+    if plan.blocks is None or any(row.kind not in ("full", "sliding", "mla") for row in rows):
+        return
+    moments = _record_output(run, traffic)
+    late = release.integer("steady_prefill_steps")
+    limits = steady_limits(
+        rows,
+        prompt=traffic.prompt,
+        mean_output=moments.mean,
+        progress=moments.progress,
+        num_blocks=plan.blocks,
+        max_num_seqs=setup.request_cap,
+        max_num_batched_tokens=setup.step_tokens,
+        watermark=setup.watermark,
+        in_flight=costs.in_flight,
+        prefill_steps=late,
+    )
+    counts = counted(rows)
+    next_total = _record_next(run, counts, costs, traffic)
+    held = _record_held(run, counts, traffic, moments=moments, late=late)
+    _record_limits(run, setup, traffic, limits, moments=moments, next_total=next_total, held=held)
+    plan.running_steady = steady_state(limits, release, prompt=traffic.prompt, mean_output=run.scenario.mean_output)
+
+
+def _record_output(run: Run, traffic: Traffic) -> OutputMoments:
+    shape, mean, limit = run.scenario.shape, run.scenario.mean_output, traffic.limit
+    moments = output_moments(shape=shape, mean=mean, limit=limit)
+    operands: dict[str, Operand] = {"shape": (shape, ""), "mean": (mean, "tokens"), "limit": (limit, "tokens")}
+    run.steps.add(
+        "admission.output",
+        "Mean output after the cut",
+        "output_mean(shape, mean, limit)",
+        moments.mean,
+        "tokens",
+        operands,
+        "steady_law",
+    )
+    run.steps.add(
+        "admission.progress",
+        "Mean progress of a running request",
+        "output_progress(shape, mean, limit)",
+        moments.progress,
+        "tokens",
+        operands,
+        "steady_law",
+        note="longer outputs are in flight for longer",
+    )
+    return moments
+
+
+def _record_next(run: Run, counts: Mapping[KvRow, int], costs: Costs, traffic: Traffic) -> int:
+    """Record the blocks that the next request must find free, over all groups."""
+    terms, total = [], 0
+    operands: dict[str, Operand] = {"prompt": (traffic.prompt, "tokens")}
+    for index, (row, count) in enumerate(counts.items()):
+        operands[f"groups_{index}"] = (count, "groups")
+        operands[f"block_{index}"] = (row.block_size, "tokens")
+        term = f"ceil_div(prompt, block_{index})"
+        if row.kind == "sliding" and row.window is not None:
+            operands[f"window_{index}"] = (row.window, "tokens")
+            operands["in_flight"] = (costs.in_flight, "tokens")
+            reach = f"ceil_div(min(window_{index} - 1 + in_flight, prompt), block_{index}) + 1"
+            term = f"min({term}, {reach})"
+        terms.append(f"groups_{index} * {term}")
+        total += count * next_request_blocks(row, prompt=traffic.prompt, in_flight=costs.in_flight)
+    run.steps.add(
+        "admission.next_blocks",
+        "Blocks that the next request must find free",
+        " + ".join(terms),
+        total,
+        "blocks",
+        operands,
+        "admission",
+    )
+    return total
+
+
+def _record_held(
+    run: Run, counts: Mapping[KvRow, int], traffic: Traffic, *, moments: OutputMoments, late: int
+) -> float:
+    """Record the blocks that a running request holds on average, over all groups."""
+    terms, total = [], 0.0
+    operands: dict[str, Operand] = {
+        "prompt": (traffic.prompt, "tokens"),
+        "progress": (moments.progress, "tokens"),
+    }
+    for index, (row, count) in enumerate(counts.items()):
+        operands[f"groups_{index}"] = (count, "groups")
+        operands[f"block_{index}"] = (row.block_size, "tokens")
+        block = f"block_{index}"
+        term = f"min((prompt + progress + {block} / 2) / {block}, ceil_div(prompt, {block}) + progress - 1)"
+        if row.kind == "sliding" and row.window is not None:
+            window = f"window_{index}"
+            operands[window] = (row.window, "tokens")
+            operands["output"], operands["late"] = (moments.mean, "tokens"), (late, "steps")
+            covers = f"{window} / {block} + 1 + min(1.0, late / output) * max(0, prompt - {window}) / {block}"
+            term = f"min({covers}, {term})"
+        terms.append(f"groups_{index} * {term}")
+        total += count * held_blocks(
+            row, prompt=traffic.prompt, mean_output=moments.mean, progress=moments.progress, prefill_steps=late
+        )
+    run.steps.add(
+        "admission.held_blocks",
+        "Blocks that a running request holds",
+        " + ".join(terms),
+        total,
+        "blocks",
+        operands,
+        "steady_law",
+    )
+    return total
+
+
+def _record_limits(
+    run: Run,
+    setup: Setup,
+    traffic: Traffic,
+    limits: Limits,
+    *,
+    moments: OutputMoments,
+    next_total: int,
+    held: float,
+) -> None:
+    steps = run.steps
+    steps.add(
+        "admission.steady_memory",
+        "Requests that the blocks hold",
+        "max(1.0, (blocks - 1 - (max(next / 2, next - held / 2) + int(watermark * blocks))) / held)",
+        limits.memory,
+        "requests",
+        {
+            "blocks": (run.plan.blocks, "blocks"),
+            "next": (next_total, "blocks"),
+            "held": (held, "blocks"),
+            "watermark": (setup.watermark, ""),
+        },
+        "steady_law",
+        "admission",
+        role="limit",
+        note="free on average, beside the watermark: half of what the next request needs, more if it then holds less",
+    )
+    steps.add(
+        "admission.steady_budget",
+        "Requests that the step budget feeds",
+        "step_tokens * output / (prompt + output - 1) + 1",
+        limits.budget,
+        "requests",
+        {
+            "step_tokens": (setup.step_tokens, "tokens"),
+            "output": (moments.mean, "tokens"),
+            "prompt": (traffic.prompt, "tokens"),
+        },
+        "steady_law",
+        role="limit",
+    )
+    steps.add(
+        "admission.steady",
+        "Requests running in the steady state",
+        "float(min(memory, budget, request_cap))",
+        float(min(limits)),
+        "requests",
+        {
+            "memory": (limits.memory, "requests"),
+            "budget": (limits.budget, "requests"),
+            "request_cap": (limits.cap, "requests"),
+        },
+        "steady_law",
+        note="under an endless backlog; preemption is part of it",
+    )

@@ -1,0 +1,75 @@
+"""What the plans say together, in one sentence: does the admission rule make the gap, or the pool?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from enginemem.engines.plan import EnginePlan
+from enginemem.release import load_release
+from enginemem.units import round_half_up
+
+
+class Finding(NamedTuple):
+    """The sentence, and the two spreads behind it (largest over smallest, minus one), None with fewer than two plans.
+
+    `admission_makes_the_gap` is the premise that running counts differ by more than the pools do.
+    """
+
+    text: str
+    pool_spread: Fraction | None
+    running_spread: Fraction | None
+    admission_makes_the_gap: bool | None
+
+
+def percent(spread: Fraction) -> str:
+    """A spread in percent, one decimal below 10 %, none above."""
+    value = spread * 100
+    return round_half_up(value, 0 if value >= 10 else 1) + " %"
+
+
+def find(plans: Mapping[str, EnginePlan]) -> Finding:
+    """The finding over the plans that are ok; the others are named with their status."""
+    sized = {
+        load_release(column).name: (plan.kv_pool_bytes, plan.running)
+        for column, plan in plans.items()
+        if plan.status == "ok" and plan.kv_pool_bytes and plan.running
+    }
+    usable = {name: (pool, running) for name, (pool, running) in sized.items() if pool and running}
+    missing = [
+        f"{load_release(column).name} {_WORDS.get(plan.status, 'runs no request')}"
+        for column, plan in plans.items()
+        if load_release(column).name not in usable
+    ]
+    left_out = f" ({'; '.join(missing)}.)" if missing else ""
+    if not usable:
+        return Finding(f"No engine runs a request with these inputs.{left_out}", None, None, None)
+    if len(usable) == 1:
+        (name, (_, running)), *_ = usable.items()
+        return Finding(f"Only {name} runs requests with these inputs: {running:,}.{left_out}", None, None, None)
+    return _spread(usable, left_out)
+
+
+_WORDS = {"not_modeled": "is not modeled", "does_not_fit": "does not fit", "refused": "refuses"}
+
+
+def _spread(usable: Mapping[str, tuple[int, int]], left_out: str) -> Finding:
+    pools = [pool for pool, _ in usable.values()]
+    most = max(usable, key=lambda name: usable[name][1])
+    least = min(usable, key=lambda name: usable[name][1])
+    high, low = usable[most][1], usable[least][1]
+    pool_spread = Fraction(max(pools), min(pools)) - 1
+    running_spread = Fraction(high, low) - 1
+    if high == low:
+        text = f"KV pools differ by {percent(pool_spread)}, yet every engine runs {high:,} requests: no gap to explain."
+        return Finding(text + left_out, pool_spread, running_spread, False)
+    counts = f"{most} runs {high:,}, {least} {low:,}"
+    differ = f"KV pools differ by {percent(pool_spread)}, running requests by {percent(running_spread)} ({counts})"
+    premise = running_spread > pool_spread
+    verdict = (
+        "the admission rules make the gap."
+        if premise
+        else "the pools differ at least as much, so here the admission rules do not make the gap."
+    )
+    return Finding(f"{differ}: {verdict}{left_out}", pool_spread, running_spread, premise)

@@ -1,0 +1,39 @@
+"""The finding says who makes the gap, or that nobody does; never more than the figures hold."""
+
+from enginemem.engines.plan import EnginePlan
+from enginemem.finding import find
+
+
+def plan(engine: str, pool: int, running: int, status: str = "ok") -> EnginePlan:
+    made = EnginePlan(engine, "0")
+    made.kv_pool_bytes, made.running = pool, running
+    if status != "ok":
+        made.stop("does_not_fit", "too large")
+    return made
+
+
+def finding(**plans: EnginePlan) -> str:
+    return find({made.engine: made for made in plans.values()}).text
+
+
+def test_the_admission_rules_make_the_gap_when_running_differs_more_than_the_pools() -> None:
+    text = finding(a=plan("vllm", 110, 200), b=plan("sglang", 100, 120), c=plan("tensorrt-llm", 110, 100))
+    assert text == (
+        "KV pools differ by 10 %, running requests by 100 % (vLLM runs 200, TensorRT-LLM 100): "
+        "the admission rules make the gap."
+    )
+
+
+def test_the_premise_is_denied_when_the_pools_differ_as_much() -> None:
+    text = finding(a=plan("vllm", 300, 150), b=plan("sglang", 100, 100))
+    assert "do not make the gap" in text
+
+
+def test_equal_counts_have_no_gap() -> None:
+    assert "every engine runs 256 requests" in finding(a=plan("vllm", 300, 256), b=plan("sglang", 100, 256))
+
+
+def test_engines_without_a_plan_are_named() -> None:
+    text = finding(a=plan("vllm", 300, 256), b=plan("sglang", 100, 256, "does_not_fit"))
+    assert text == "Only vLLM runs requests with these inputs: 256. (SGLang does not fit.)"
+    assert finding(b=plan("sglang", 100, 256, "x")).startswith("No engine runs a request")
