@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from enginemem.derivation import Value
 from enginemem.engines.plan import EnginePlan
-from enginemem.units import GB, GIB, decimal_text, round_half_up
+from enginemem.units import GB, GIB, MIB, decimal_text, round_half_up
 
 BINDS = {
     "kv_memory": "KV memory",
@@ -22,6 +22,8 @@ STATUS = {
     "refused": "Refused",
 }
 DASH = "-"
+_SHORT = 4
+_PRINTED_IN_BINARY = ("total", "preload")
 
 
 def count(value: int | None, unit: str = "") -> str:
@@ -88,12 +90,13 @@ def figure(value: Value, unit: str) -> str:
     return number + (f" {unit}" if unit else "")
 
 
-def operand(value: Value, unit: str) -> str:
-    """An operand inside a substituted expression: short, exact where that is short, with its unit."""
+def operand(value: Value, unit: str, name: str = "") -> str:
+    """An operand inside a substituted expression, exact, with its unit; `name` tells a memory total from a figure."""
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool) and unit == "bytes":
-        return quantity(value)
+        return quantity(value, binary=name.endswith(_PRINTED_IN_BINARY))
     if isinstance(value, tuple):
-        return f"[{len(value)} sizes]"
+        short = len(value) <= _SHORT
+        return f"({', '.join([operand(item, unit, name) for item in value])})" if short else f"[{len(value):,} values]"
     if isinstance(value, str):
         return f"'{value}'"
     if isinstance(value, bool) or value is None:
@@ -104,14 +107,22 @@ def operand(value: Value, unit: str) -> str:
     return f"{number} {unit}" if unit in ("B/s", "FLOP/s", "MiB", "GiB") else number
 
 
-def quantity(value: int | Fraction) -> str:
-    """Bytes in the unit that says them shortest without rounding away more than a hundredth of a GB."""
+def quantity(value: int | Fraction, *, binary: bool = False) -> str:
+    """Bytes without any rounding: in GB where three decimals say it exactly, else in bytes.
+
+    `binary` figures (memory totals, as tools print them) are said in GiB or MiB where that is exact.
+    """
     exact = Fraction(value)
-    for unit, factor in (("GB", GB), ("GiB", GIB)):
+    for unit, factor in (("GiB", GIB), ("MiB", MIB)) if binary else (("GB", GB),):
         text = decimal_text(exact / factor, 3)
         if text is not None and abs(exact) >= factor // 1000:
-            return f"{text} {unit}"
-    return gigabytes(value) if abs(exact) >= GB // 10 else f"{_number(value)} B"
+            return f"{_thousands(text)} {unit}"
+    return f"{_number(value)} B"
+
+
+def _thousands(text: str) -> str:
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}"
 
 
 def _listing(values: tuple[int, ...]) -> str:
@@ -126,9 +137,11 @@ def _number(value: float | Fraction) -> str:
         return f"{value:,}"
     if isinstance(value, Fraction):
         exact = decimal_text(value, 6)
-        if exact is not None and len(exact) <= 12:
-            return exact
-        return round_half_up(value, 3)
+        if exact is None:
+            return round_half_up(value, 3)
+        return _thousands(exact)
+    if value.is_integer():
+        return f"{int(value):,}"
     text = repr(value)
     if len(text) <= 10:
         return text

@@ -10,7 +10,8 @@ from enginemem.derivation import Source, Step
 from enginemem.release import EngineRelease
 from enginemem.render import figures
 
-_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+# Not a keyword argument's name: `limit=limit` keeps its left side.
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b(?!=[^=])")
 
 
 class Line(NamedTuple):
@@ -34,7 +35,7 @@ def substituted(step: Step) -> str:
 
     def value(match: re.Match[str]) -> str:
         found = step.operands.get(match[0])
-        return match[0] if found is None else figures.operand(*found)
+        return match[0] if found is None else figures.operand(*found, name=match[0])
 
     return _NAME.sub(value, step.expression).replace(" * ", " x ")
 

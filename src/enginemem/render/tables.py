@@ -16,14 +16,16 @@ def escape(text: str) -> str:
     return text.replace("\n", " ")
 
 
+def sentence(text: str) -> str:
+    """A reason or note as a sentence: a capital first, one full stop last."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def notes(comparison: Comparison) -> list[str]:
     """A sentence for each engine: why there is no plan, or what its graphs and its log say."""
     lines = []
     for title, plan in zip(titles(comparison), comparison.engines.values(), strict=True):
-        if plan.reason is not None:
-            lines.append(f"{title}: {plan.reason}")
-        if plan.graph_note is not None:
-            lines.append(f"{title}: {plan.graph_note}")
+        lines += [f"{title}: {sentence(text)}" for text in (plan.reason, plan.graph_note) if text is not None]
     return lines
 
 

@@ -176,8 +176,8 @@ def test_recurrent_states_are_taken_for_every_slot() -> None:
     full = LayerSpec("full", 2, 8, 128, 128)
     scenario.model = scenario.model._replace(layers=(full, LayerSpec("recurrent", 3, 0, 0, 0, states=states)))
     found = plan(scenario, RELEASE)
-    step = next(step for step in found.steps if step.id == "tensorrt-llm.budget.after_states")
-    assert step.operands["states"][0] == 3 * 2048 * (64 * 3 + 16 * 8 * 4) * 2
+    step = next(step for step in found.steps if step.id == "tensorrt-llm.budget.states")
+    assert step.value == 3 * 2048 * (64 * 3 + 16 * 8 * 4) * 2
     assert found.kv_bytes_per_token == 2 * 2 * 8 * 128 * 2
 
 
@@ -235,7 +235,8 @@ def test_the_ledger_adds_up_from_the_total_to_the_tokens() -> None:
     total = Fraction(2_125_471_940_608, 25)
     assert steps["budget.total"] == total
     assert steps["weights.total"] == 16_060_522_496
-    assert steps["budget.after_weights"] == total - 16_060_522_496
+    assert (steps["budget.weights"], steps["budget.runtime"]) == (16_060_522_496, 3_000_000_000)
+    assert steps["budget.free"] == int(total - 16_060_522_496 - 3_000_000_000)
     assert steps["budget.left_free"] == 65_958_355_128 - 59_362_519_615
     assert steps["pool.temporary_blocks"] == 4223
 

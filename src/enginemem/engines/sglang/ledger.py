@@ -106,28 +106,29 @@ def _record_graphs(run: Run, options: Options, config: Configuration, *, mib: in
     release, steps = run.release, run.steps
     defaults = capacity_defaults(release, mib, tp=options.tp_size)
     given = options.chunked_prefill_size
-    chunk = config.chunked_prefill_size
-    operands: dict[str, Operand] = {"given": (given, "tokens"), "default": (defaults.chunked_prefill_size, "tokens")}
+    default: Operand = (defaults.chunked_prefill_size, "tokens")
     steps.add(
         "resolve.chunk",
         "Prefill chunk",
-        "default if given is None else given",
-        chunk,
+        "default" if given is None else "given",
+        config.chunked_prefill_size,
         "tokens",
-        operands,
+        {"default": default} if given is None else {"given": (given, "tokens")},
         "fraction",
-        note=f"the default of {mib:,} MiB",
+        note=f"the default of a GPU with {mib:,} MiB" if given is None else None,
     )
     graph, cap = options.cuda_graph_max_bs_decode, options.max_running_requests
-    operands = {
-        "given": (graph, "requests"),
-        "default": (defaults.decode_graph, "requests"),
-        "cap": (cap, "requests"),
-    }
+    operands: dict[str, Operand] = {"default": (defaults.decode_graph, "requests")}
+    if graph is not None:
+        expression, operands = "given", {"given": (graph, "requests")}
+    elif cap is not None:
+        expression, operands = "min(default, cap)", {**operands, "cap": (cap, "requests")}
+    else:
+        expression = "default"
     steps.add(
         "resolve.decode_graph",
         "Largest decode graph",
-        "given if given is not None else default if cap is None else min(default, cap)",
+        expression,
         config.decode_graph_max_bs,
         "requests",
         operands,

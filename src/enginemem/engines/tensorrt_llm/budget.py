@@ -35,42 +35,54 @@ def record(
     derivation.add(
         "budget.total", "CUDA total", "total", cuda_total, "bytes", {"total": (cuda_total, "bytes")}, "peak", role="add"
     )
-    left = cuda_total - weights
     derivation.add(
-        "budget.after_weights",
-        "After the weights",
-        "total - weights",
-        left,
+        "budget.weights",
+        "Weights",
+        "parameters",
+        weights,
         "bytes",
-        {"total": (cuda_total, "bytes"), "weights": (weights, "bytes")},
+        {"parameters": (weights, "bytes")},
         "peak",
         role="subtract",
     )
     if states:
-        left -= states
         derivation.add(
-            "budget.after_states",
-            "After the recurrent states",
-            "left - states",
-            left,
+            "budget.states",
+            "Recurrent states",
+            "slots",
+            states,
             "bytes",
-            {"left": (left + states, "bytes"), "states": (states, "bytes")},
+            {"slots": (states, "bytes")},
             "mamba_cache",
             role="subtract",
             note="One slot for each request of max_batch_size.",
         )
+    derivation.add(
+        "budget.runtime",
+        "Runtime memory beside the weights",
+        "assumption",
+        runtime,
+        "bytes",
+        {"assumption": (runtime, "bytes")},
+        "peak",
+        role="subtract",
+        note="An assumption. The engine's profiled peak is weights and runtime memory together: activations of one "
+        "prefill of max_num_tokens, CUDA context, graphs, and whatever else is on the GPU.",
+    )
     free = free_bytes(cuda_total=cuda_total, weights=weights, runtime=runtime, states=states)
     derivation.add(
         "budget.free",
-        "Free beside weights and runtime memory",
-        "floor(left - runtime)",
+        "Free beside the profiled peak",
+        "floor(total - weights - states - runtime)",
         free,
         "bytes",
-        {"left": (left, "bytes"), "runtime": (runtime, "bytes")},
+        {
+            "total": (cuda_total, "bytes"),
+            "weights": (weights, "bytes"),
+            "states": (states, "bytes"),
+            "runtime": (runtime, "bytes"),
+        },
         "peak",
-        role="subtract",
-        note="The engine's profiled peak is weights and runtime memory together: activations of one prefill of "
-        "max_num_tokens, CUDA context, graphs, and whatever else is on the GPU. The runtime part is an assumption.",
     )
     if free <= 0:
         return free, 0
