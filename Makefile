@@ -1,13 +1,14 @@
-# Everything runs in .venv, made from the locked requirements; `make` names the verbs.
+# Everything runs in .venv (locked Python packages) and node_modules (locked npm packages); `make` names the verbs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NODE_READY := node_modules/.ready
 VECTORS := $(sort $(wildcard tests/vectors/worked/*.json tests/vectors/tensorrt_llm/*.json) \
   $(addprefix tests/vectors/vllm/,kv_sizing.json graph_capture.json defaults.json scheduler_steady_state.json) \
   $(addprefix tests/vectors/sglang/,memory_defaults.json memory_variants.json pool.json burst.json scheduler_steady_state.json))
 
-.PHONY: help compare test lint data pythons bench lock clean
+.PHONY: help serve site compare test test-core test-site browser lint data pythons bench lock clean
 help: ## what each verb does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -19,6 +20,18 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(NODE_READY): package-lock.json package.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "The website needs Node.js 20 or newer with npm: not found." >&2; exit 1; }
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' || { echo "The website needs Node.js 20 or newer; this is $$(node --version)." >&2; exit 1; }
+	npm ci --silent
+	@touch $@
+
+serve: $(READY) $(NODE_READY) ## build the website, serve it on this machine, print the address
+	@$(BIN)/python scripts/build_site.py --serve
+
+site: $(READY) $(NODE_READY) ## build the website into site/
+	$(BIN)/python scripts/build_site.py
 
 compare: $(READY) ## print the default comparison
 	@$(BIN)/enginemem compare
@@ -33,21 +46,31 @@ lint: $(READY) ## ruff, mypy --strict, import contracts, stale data
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/build_data.py --check
 
-test: $(READY) ## every test: core, conformance, lint
-	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+test: lint test-core ## every test: lint, core, conformance
+
+test-core: $(READY) ## the core's tests and the vectors
+	$(BIN)/python -m pytest --ignore tests/wasm --ignore tests/browser
 	$(BIN)/python tests/conformance.py $(VECTORS)
+
+test-site: $(READY) $(NODE_READY) browser ## the site: the same core in wasm, and the pages in a real browser
+	$(BIN)/python scripts/build_site.py
+	$(BIN)/python -m pytest tests/wasm tests/browser
+
+browser: $(READY) # a Chromium for the tests
+	@$(BIN)/python scripts/ensure_browser.py
 
 pythons: $(READY) ## the published figures and one digest on every Python at hand
 	$(BIN)/python scripts/every_python.py
 
-bench: $(READY) ## measure compare and import times
+bench: $(READY) $(NODE_READY) browser ## measure the core, then the site in a browser
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/build_site.py
+	$(BIN)/python scripts/bench_site.py
 
 lock: ## resolve requirements/dev.in into requirements/dev.txt
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet pip-tools
 	.cache/lock/bin/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe --no-header --output-file requirements/dev.txt requirements/dev.in
 
-clean: ## remove the environment and caches
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the environments, caches and the built site
+	rm -rf $(VENV) node_modules site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

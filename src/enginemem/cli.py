@@ -77,16 +77,22 @@ def scenario_from(link: str | None, knobs: tuple[str, ...], flags: Mapping[str, 
     given: dict[str, object] = {}
     errors: list[FieldError] = []
     if link is not None:
-        given.update(decode(link).non_defaults())
+        try:
+            given.update(decode(link).non_defaults())
+        except InvalidInputs as invalid:
+            errors += invalid.errors
+    changes: dict[str, object] = {key: value for key, value in flags.items() if value is not None}
     for knob in knobs:
-        key, equals, value = knob.partition("=")
-        if not equals:
+        name, equals, value = knob.partition("=")
+        key = name.strip()
+        if not equals or not key:
             errors.append(FieldError("--set", repr(knob), "ENGINE.OPTION=VALUE"))
+        elif key in changes:
+            errors.append(FieldError(key, repr(value), "one value; the command gives it twice"))
         else:
-            given[key.strip()] = value
-    given.update({key: value for key, value in flags.items() if value is not None})
+            changes[key] = value
     try:
-        scenario = Scenario(**given)
+        scenario = Scenario(**{**given, **changes})
     except InvalidInputs as invalid:
         raise InvalidInputs([*errors, *invalid.errors]) from None
     if errors:

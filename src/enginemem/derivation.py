@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 class NotModeled(NamedTuple):
-    """A stage that cannot be modelled, and why. No stage ever guesses."""
+    """A stage that cannot be modeled, and why. No stage ever guesses."""
 
     reason: str
 

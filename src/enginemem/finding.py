@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from enginemem.engines.plan import EnginePlan
 from enginemem.release import load_release
-from enginemem.units import round_half_up
+from enginemem.units import requests, round_half_up
 
 
 class Finding(NamedTuple):
@@ -62,7 +62,8 @@ def _spread(usable: Mapping[str, tuple[int, int]], left_out: str) -> Finding:
     pool_spread = Fraction(max(pools), min(pools)) - 1
     running_spread = Fraction(high, low) - 1
     if high == low:
-        text = f"KV pools differ by {percent(pool_spread)}, yet every engine runs {high:,} requests: no gap to explain."
+        who = f"{' and '.join(usable)} each run" if left_out else "every engine runs"
+        text = f"KV pools differ by {percent(pool_spread)}, yet {who} {requests(high)}: no gap to explain."
         return Finding(text + left_out, pool_spread, running_spread, False)
     counts = f"{most} runs {high:,}, {least} {low:,}"
     differ = f"KV pools differ by {percent(pool_spread)}, running requests by {percent(running_spread)} ({counts})"

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from enginemem.units import (
+    MAX_DECIMALS,
     Exact,
     decimal_text,
     parse_count,
@@ -35,6 +36,10 @@ class FieldError(NamedTuple):
         """The error in one line."""
         hint = f" Did you mean {self.suggestion}?" if self.suggestion else ""
         return f"{self.field}: {self.given} is not allowed; allowed: {self.allowed}.{hint}"
+
+
+class TooManyDecimals(ValueError):
+    """A number that no link could carry exactly."""
 
 
 class InvalidInputs(ValueError):
@@ -122,6 +127,8 @@ class Input(NamedTuple):
     def _check_bounds(self, value: Exact) -> None:
         if not (self.low < value if self.low_open else self.low <= value) or value > self.high:
             raise ValueError("out of bounds")
+        if isinstance(value, Fraction) and decimal_text(value) is None:
+            raise TooManyDecimals(f"a number with at most {MAX_DECIMALS} decimals")
 
     def text(self, value: InputValue) -> str:
         """The canonical text of a validated value, as links and JSON hold it."""
@@ -264,6 +271,8 @@ class InputTable:
                 continue
             try:
                 values[key] = field.parse(raw)
+            except TooManyDecimals as problem:
+                errors.append(FieldError(key, shown(raw), str(problem)))
             except ValueError:
                 names = () if field.choices is None else field.choices()
                 errors.append(FieldError(key, shown(raw), field.allowed, nearest(str(raw), names) if names else None))

@@ -132,7 +132,7 @@ class Scenario:
     preload: Exact
     """Bytes per GPU; both are assumptions."""
 
-    def __init__(self, **inputs: object) -> None:
+    def __init__(self, /, **inputs: object) -> None:
         self._take(PLAN_INPUTS.validate(inputs))
         facts = load_gpu(self.text("gpu"))
         cuda, smi = self.quantity("cuda_total"), self.quantity("smi_total")

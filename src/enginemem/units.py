@@ -14,6 +14,9 @@ KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 Exact = int | Fraction
 """A number held exactly: an integer, or a rational where a datum is one (79.18 GiB is no whole number of bytes)."""
 
+MAX_DECIMALS = 18
+"""Decimals that a number may have: what texts and links carry."""
+
 _BYTE_UNITS: dict[str, int] = {
     "b": 1,
     "kb": KB,
@@ -26,8 +29,9 @@ _BYTE_UNITS: dict[str, int] = {
     "tib": TIB,
 }
 _COUNT_SUFFIXES: dict[str, int] = {"": 1, "k": 1_000, "ki": 1_024, "m": 1_000_000, "mi": 1_048_576}
-# Bounded digit runs: the pattern sees text that users paste, and a huge exponent would build a huge integer.
-_NUMBER = r"(?P<number>[+-]?(?:\d{1,24}(?:[,_]\d{3}){0,8})(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)"
+# Bounded digit runs: the pattern sees text that users paste, and a huge exponent would build a huge integer. ASCII digits
+# only: a look-alike digit of another script is not guessed at.
+_NUMBER = r"(?P<number>[+-]?(?:[0-9]{1,24}(?:[,_][0-9]{3}){0,8})(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?)"
 _QUANTITY = re.compile(rf"^\s*{_NUMBER}\s*(?P<unit>[A-Za-z]{{0,3}})\s*$")
 
 
@@ -77,7 +81,7 @@ def parse_decimal(text: str) -> Fraction:
     return _number(match["number"])
 
 
-def decimal_text(value: Exact, places: int = 18) -> str | None:
+def decimal_text(value: Exact, places: int = MAX_DECIMALS) -> str | None:
     """The finite decimal expansion of ``value``, or None when it needs more than ``places`` places."""
     scaled = Fraction(value) * 10**places
     if scaled.denominator != 1:
@@ -124,6 +128,11 @@ def gb(value: Exact, places: int = 2) -> str:
 def gib(value: Exact, places: int = 2) -> str:
     """Bytes as GiB (2^30), rounded half up: ``55.29 GiB``."""
     return f"{round_half_up(Fraction(value) / GIB, places)} GiB"
+
+
+def requests(count: int) -> str:
+    """A number of requests in words: ``1 request``, ``1,024 requests``."""
+    return f"{count:,} request" if count == 1 else f"{count:,} requests"
 
 
 def ceil_div(a: int, b: int) -> int:

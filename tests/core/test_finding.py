@@ -33,6 +33,11 @@ def test_equal_counts_have_no_gap() -> None:
     assert "every engine runs 256 requests" in finding(a=plan("vllm", 300, 256), b=plan("sglang", 100, 256))
 
 
+def test_equal_counts_speak_of_the_engines_that_have_one() -> None:
+    text = finding(a=plan("vllm", 300, 1), b=plan("sglang", 100, 1), c=plan("tensorrt-llm", 100, 9, "does_not_fit"))
+    assert "vLLM and SGLang each run 1 request: no gap to explain. (TensorRT-LLM does not fit.)" in text
+
+
 def test_engines_without_a_plan_are_named() -> None:
     text = finding(a=plan("vllm", 300, 256), b=plan("sglang", 100, 256, "does_not_fit"))
     assert text == "Only vLLM runs requests with these inputs: 256. (SGLang does not fit.)"

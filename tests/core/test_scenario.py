@@ -51,6 +51,23 @@ def test_a_bad_fraction_is_named(value: object) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("vllm.gpu_memory_utilization", "1e-30"),
+        ("vllm.gpu_memory_utilization", Fraction(1, 3)),
+        ("runtime", "1e-30GB"),
+        ("runtime", Fraction(10, 3)),
+    ],
+)
+def test_a_number_that_no_link_could_carry_is_named(key: str, value: object) -> None:
+    assert "a number with at most 18 decimals" in errors_of(**{key: value})[key]
+
+
+def test_an_input_named_like_an_argument_is_an_unknown_input() -> None:
+    assert set(errors_of(self=3, cls=4)) == {"self", "cls"}
+
+
 def test_every_bad_field_is_named_at_once() -> None:
     found = errors_of(prompt=0, gpu="h100-smx", tp=3, runtime="x", nonsense=1, **{"vllm.max_num_seq": 5})
     assert set(found) == {"prompt", "gpu", "tp", "runtime", "nonsense", "vllm.max_num_seq"}

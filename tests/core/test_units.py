@@ -13,6 +13,7 @@ from enginemem.units import (
     parse_decimal,
     parse_quantity,
     quantity_text,
+    requests,
     round_half_up,
     round_up,
 )
@@ -34,7 +35,9 @@ def test_quantities_are_exact(text: str, value: Fraction | int) -> None:
     assert parse_quantity(text) == value
 
 
-@pytest.mark.parametrize("text", ["3", "GB", "3 XB", "", "nan GB", "1/3 GB", "3GB;4GB", "--3GB", "3GB\n4GB", "1e999GB"])
+@pytest.mark.parametrize(
+    "text", ["3", "GB", "3 XB", "", "nan GB", "1/3 GB", "3GB;4GB", "--3GB", "3GB\n4GB", "1e999GB", "٣GB"]
+)
 def test_a_quantity_without_a_plain_number_and_a_unit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"quantity|unit"):
         parse_quantity(text)
@@ -48,7 +51,7 @@ def test_counts_know_k_and_ki(text: str, value: int) -> None:
     assert parse_count(text) == value
 
 
-@pytest.mark.parametrize("text", ["2.5", "nan", "inf", "", "k", "1e-3", "0x10", "10GB", "٣k٣"])
+@pytest.mark.parametrize("text", ["2.5", "nan", "inf", "", "k", "1e-3", "0x10", "10GB", "٣k٣", "٢٠٠٠", "２０００"])
 def test_a_count_that_is_not_whole_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="whole number"):
         parse_count(text)
@@ -87,3 +90,8 @@ def test_decimal_text_is_finite_or_nothing() -> None:
 
 def test_integer_helpers() -> None:
     assert (ceil_div(7, 2), ceil_div(8, 2), round_up(7, 4), round_up(8, 4)) == (4, 4, 8, 8)
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 requests"), (1, "1 request"), (1024, "1,024 requests")])
+def test_requests_in_words(count: int, text: str) -> None:
+    assert requests(count) == text

@@ -128,6 +128,33 @@ def test_bad_inputs_exit_2_and_name_every_field() -> None:
         assert name in result.output
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--set", "vllm.max_num_seqs=5", "--set", "vllm.max_num_seqs=6"),
+        ("--prompt", "5", "--set", "prompt=6"),
+    ],
+)
+def test_an_input_given_twice_is_named(arguments: tuple[str, ...]) -> None:
+    result = run("compare", *arguments)
+    assert result.exit_code == 2
+    assert "'6' is not allowed" in result.output
+    assert "one value; the command gives it twice" in result.output
+
+
+def test_a_knob_without_a_name_is_named() -> None:
+    result = run("compare", "--set", "=1")
+    assert result.exit_code == 2
+    assert "--set: '=1' is not allowed" in result.output
+
+
+def test_a_broken_link_hides_no_bad_flag() -> None:
+    result = run("compare", "--link", "?v=1&promt=5", "--tp", "3")
+    assert result.exit_code == 2
+    assert "promt: '5' is not allowed" in result.output
+    assert "--tp (tp): '3' is not allowed" in result.output
+
+
 def test_a_broken_link_exits_2() -> None:
     result = run("compare", "--link", "?v=7&promt=2")
     assert result.exit_code == 2

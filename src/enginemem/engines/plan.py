@@ -1,7 +1,7 @@
 """EnginePlan and the contract of the stages.
 
 Every engine's package offers `plan(scenario, release) -> EnginePlan`. It resolves the configuration (stage 0) and runs
-budget, pool, admission and dispatch. A stage that cannot be modelled returns NotModeled, and the plan says why.
+budget, pool, admission and dispatch. A stage that cannot be modeled returns NotModeled, and the plan says why.
 """
 
 from __future__ import annotations

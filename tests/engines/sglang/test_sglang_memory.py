@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from enginemem.engines.sglang.dispatch import captured_decode_graphs, decode_graph_sizes, prefill_graph_sizes
+from enginemem.engines.sglang.dispatch import (
+    captured_decode_graphs,
+    decode_graph_sizes,
+    graph_note,
+    prefill_graph_sizes,
+)
 from enginemem.engines.sglang.model import ModelFacts, facts_from_config
 from enginemem.engines.sglang.options import Options
 from enginemem.engines.sglang.reserve import capacity_defaults
@@ -72,6 +77,12 @@ def test_a_largest_decode_graph_beside_the_ranges_is_appended() -> None:
 def test_the_request_table_cuts_the_largest_decode_graph() -> None:
     assert captured_decode_graphs(256, request_cap=100, running=90) == (100, 90)
     assert captured_decode_graphs(256, request_cap=2048, running=257).replayed is None
+
+
+def test_one_request_is_one_request() -> None:
+    graphs = captured_decode_graphs(256, request_cap=2048, running=1, sizes=(1, 2, 4))
+    text = graph_note(graphs, running=1, prefill_graphs=False, prefill_largest=0)
+    assert text.startswith("a decode step of 1 request replays")
 
 
 def test_a_batch_is_padded_to_the_next_captured_size() -> None:
@@ -146,6 +157,17 @@ def test_without_overlap_recurrent_state_is_kept_without_extra_buffer() -> None:
     options = Options(tp_size=4, disable_overlap_schedule=True)
     got = configuration(RELEASE, facts("qwen3-next-80b"), options, mib=H100, capability=HOPPER)
     assert (got.mamba_radix_cache_strategy, got.disable_overlap_schedule) == ("no_buffer", True)
+
+
+def test_a_users_schedule_policy_is_kept() -> None:
+    assert resolved().schedule_policy == "fcfs"
+    assert resolved(schedule_policy="lpm").schedule_policy == "lpm"
+
+
+def test_sparse_latent_caches_have_one_name_for_bfloat16() -> None:
+    options = Options.from_flags({"kv-cache-dtype": "bf16"})
+    got = configuration(RELEASE, facts("deepseek-v3.2"), options, mib=H100, capability=HOPPER)
+    assert got.kv_cache_dtype == "bfloat16"
 
 
 def test_unknown_flags_are_refused() -> None:

@@ -168,6 +168,20 @@ def test_weights_that_leave_nothing_do_not_fit_and_say_what_would() -> None:
     assert plan(model="llama-3.1-405b").status == "does_not_fit"
 
 
+@pytest.mark.parametrize("inputs", [{"gpu": "dgx-spark-gb10"}, {"smi_total": "2B"}])
+def test_less_than_one_mib_does_not_fit(inputs: dict[str, Any]) -> None:
+    got = plan(cuda_total="1B", preload="0B", **inputs)
+    assert (got.status, got.binds) == ("does_not_fit", "does_not_fit")
+    assert got.reason is not None
+    assert "less than one MiB" in got.reason
+
+
+def test_a_request_cap_that_the_pool_lowers_is_not_the_users() -> None:
+    got = plan(max_model_len=4000, **{"sglang.max_running_requests": 10**6})
+    resolved = got.resolved["max_running_requests"]
+    assert (resolved.value, resolved.set_by) == (412441 // 2, "derived")
+
+
 def test_the_whole_gpu_may_be_static() -> None:
     got = plan(**{"sglang.mem_fraction_static": 1})
     assert got.status == "ok"

@@ -97,6 +97,22 @@ def test_equal_outputs_of_unknown_phase_cover_both() -> None:
         assert known.high <= unknown.high
 
 
+@pytest.mark.parametrize(
+    ("prompt", "max_new", "length", "simulated"),
+    [(200, 4096, 2000, 279.5), (2000, 2000, 2000, 126.6), (500, 500, 500, 451.5)],
+)
+def test_long_equal_outputs_that_start_together_do_not_stay_together(
+    prompt: int, max_new: int, length: int, simulated: float
+) -> None:
+    # `simulated`: a step-by-step run of the admission and retraction rules, all requests started at once
+    moments = OutputMoments(float(length), length * (length - 1) / 2)
+    fixed = demand(prompt=prompt, max_new=max_new, moments=moments, shape="fixed")
+    for lockstep in (True, None):
+        state = steady_state(RELEASE, fixed, lockstep=lockstep)
+        assert state.low <= simulated <= state.high
+    assert steady_state(RELEASE, fixed, lockstep=True).high <= 1.25 * simulated
+
+
 def test_a_pool_for_one_request_runs_one() -> None:
     # 2,000 + 2,000 + 1 < 4,100, and no second one beside it
     assert running_mean(4100, 1, 2000, 2000, 300.0, 44850.0, 0.098, 8192, 4096, 0.45, 60, 1.8) <= 1.0

@@ -36,7 +36,7 @@ def test_first_backend_that_takes_the_cache_wins(capability: tuple[int, int], kv
 
 def test_head_size_64_has_no_nvfp4_cache_before_blackwell() -> None:
     assert backend((10, 0), "nvfp4", 64) == "FLASHINFER"
-    with pytest.raises(StopPlan, match="nvfp4 KV cache at head size 64"):
+    with pytest.raises(StopPlan, match="KV cache of type nvfp4 at head size 64"):
         backend((9, 0), "nvfp4", 64)
 
 

@@ -93,6 +93,8 @@ def attention(release: EngineRelease, model: ModelFacts, options: Options, *, ca
     kv_dtype = options.kv_cache_dtype
     if model.index_head and kv_dtype == "auto":
         kv_dtype = "fp8_e4m3" if major >= BLACKWELL else "bfloat16"
+    elif model.index_head and kv_dtype == "bf16":
+        kv_dtype = "bfloat16"  # the other name of the same type
     declared, page = _override(release, model, options, major=major)
     prefill, decode = options.prefill_attention_backend, options.decode_attention_backend
     backend = declared or options.attention_backend

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from enginemem.release import EngineRelease, load_release
+from enginemem.units import requests
 
 
 @lru_cache(maxsize=16)
@@ -90,11 +91,11 @@ def captured_decode_graphs(
 def graph_note(graphs: DecodeGraphs, *, running: int, prefill_graphs: bool, prefill_largest: int) -> str:
     """One sentence: how the decode step of `running` requests runs, and what happens to a prefill."""
     if graphs.replayed is None:
-        decode = f"a decode step of {running:,} requests runs eagerly, above the largest graph of {graphs.largest:,}"
+        decode = f"a decode step of {requests(running)} runs eagerly, above the largest graph of {graphs.largest:,}"
     elif graphs.replayed == running:
-        decode = f"a decode step of {running:,} requests replays the graph of its own size"
+        decode = f"a decode step of {requests(running)} replays the graph of its own size"
     else:
-        decode = f"a decode step of {running:,} requests replays the graph of {graphs.replayed:,}, padded"
+        decode = f"a decode step of {requests(running)} replays the graph of {graphs.replayed:,}, padded"
     if not prefill_graphs:
         return f"{decode}; prefills are steps of their own and run eagerly"
     return (

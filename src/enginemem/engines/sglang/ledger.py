@@ -69,6 +69,8 @@ def record_capacity(run: Run, options: Options, part: Part) -> int:
 
 def record_configuration(run: Run, model: ModelFacts, options: Options, part: Part, *, mib: int) -> Configuration:
     """The resolved configuration with the steps of the graphs, the reserve and the fraction."""
+    if mib < 1:
+        raise StopPlan("does_not_fit", f"{part.gpu.name} has less than one MiB of memory", binds="does_not_fit")
     config = configuration(run.release, model, options, mib=mib, capability=part.capability)
     if config.chunked_prefill_size > 0 and config.chunked_prefill_size % config.page_size:
         raise StopPlan(

@@ -11,7 +11,6 @@ WITHOUT_EFFECT = frozenset(
         "moe_runner_backend",
         "speculative_draft_model_path",
         "speculative_num_steps",
-        "schedule_policy",
         "enable_mixed_chunk",
         "trust_remote_code",
         "dtype",
@@ -28,7 +27,7 @@ WITHOUT_EFFECT = frozenset(
         "port",
     }
 )
-"""Options that do not enter any rule modelled here."""
+"""Options that do not enter any rule modeled here."""
 
 
 class Options(NamedTuple):
@@ -53,6 +52,7 @@ class Options(NamedTuple):
     max_prefill_tokens: int | None = None
     max_running_requests: int | None = None
     max_total_tokens: int | None = None
+    schedule_policy: str | None = None
     schedule_conservativeness: float | None = None
     context_length: int | None = None
     page_size: int | None = None

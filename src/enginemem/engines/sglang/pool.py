@@ -218,12 +218,12 @@ def size_pool(
 ) -> Pool | PoolProblem:
     """The pool from the free GiB before and after loading (minimum over the ranks), in the engine's order.
 
-    Raises ValueError for a KV type whose bytes are not modelled.
+    Raises ValueError for a KV type whose bytes are not modeled.
     """
     fraction = config.mem_fraction_static
     element = kv_element_bytes(release, config.kv_cache_dtype)
     if element is None:
-        raise ValueError(f"kv_cache_dtype {config.kv_cache_dtype} is not modelled")
+        raise ValueError(f"kv_cache_dtype {config.kv_cache_dtype} is not modeled")
     reserved = granted.multimodal_gib(
         release, multimodal=model.vision is not None, transport=options.mm_feature_transport
     )

@@ -242,7 +242,7 @@ def configuration(
         page_size=chosen.page_size,
         attention_backend=chosen.backend,
         kv_cache_dtype=chosen.kv_cache_dtype,
-        schedule_policy=release.values["schedule_policy"],
+        schedule_policy=options.schedule_policy or release.values["schedule_policy"],
         schedule_conservativeness=conservativeness,
         max_running_requests=cap,
         mamba_radix_cache_strategy=chosen.mamba_radix_cache_strategy,

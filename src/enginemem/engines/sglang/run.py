@@ -68,7 +68,7 @@ def part_of(run: Run) -> Part:
     """The scenario's GPU; stops the plan when it is no NVIDIA part or its CUDA total is unknown."""
     gpu = run.scenario.gpu
     if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
-        raise StopPlan("not_modeled", f"{gpu.name} is no NVIDIA GPU with a compute capability: only CUDA is modelled")
+        raise StopPlan("not_modeled", f"{gpu.name} is no NVIDIA GPU with a compute capability: only CUDA is modeled")
     if gpu.cuda_total is None:
         raise StopPlan("not_modeled", f"the CUDA total of {gpu.name} is not known: give cuda_total")
     return Part(gpu, gpu.compute_capability, gpu.cuda_total)
@@ -78,16 +78,18 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
     """The model's facts; stops the plan where the server would not start or no rule here covers it."""
     scenario, release = run.scenario, run.release
     if model is None:
-        raise StopPlan("not_modeled", f"{scenario.model.name} has layers that are not modelled for this engine")
+        raise StopPlan("not_modeled", f"{scenario.model.name} has layers that are not modeled for this engine")
     if model.window is not None:
-        raise StopPlan("not_modeled", f"{scenario.model.name}: admission over a window pool is not modelled")
+        raise StopPlan("not_modeled", f"{scenario.model.name}: admission over a window pool is not modeled")
     major, minor = part.capability
-    if scenario.text("weight_dtype") == "fp8" and 10 * major + minor < release.integer("fp8_weights_capability"):
-        raise StopPlan("refused", f"FP8 weights need compute capability 8.0; {part.gpu.name} has {major}.{minor}")
+    needed = release.integer("fp8_weights_capability")
+    if scenario.text("weight_dtype") == "fp8" and 10 * major + minor < needed:
+        least = f"{needed // 10}.{needed % 10}"
+        raise StopPlan("refused", f"FP8 weights need compute capability {least}; {part.gpu.name} has {major}.{minor}")
     if scenario.text("kv_dtype") == "nvfp4":
-        if major not in (10, 12):
+        if major not in release.integers("fp4_kv_majors"):
             raise StopPlan("refused", f"an nvfp4 KV cache needs a Blackwell GPU; {part.gpu.name} has {major}.{minor}")
-        raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modelled")
+        raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modeled")
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
         raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")

@@ -64,7 +64,7 @@ def record_pool(run: Run, model: ModelFacts, options: Options, config: Configura
             binds="does_not_fit",
         )
     _record_table(run, config, free, cap=cap, context=context)
-    run.resolved("max_running_requests", cap, "derived" if config.max_running_requests is None else "user")
+    run.resolved("max_running_requests", cap, "user" if cap == config.max_running_requests else "derived")
     run.resolved("context_length", context, "default" if options.context_length is None else "user")
     plan.step_token_budget = (
         config.chunked_prefill_size if config.chunked_prefill_size > 0 else config.max_prefill_tokens

@@ -21,6 +21,7 @@ from enginemem.units import ceil_div, round_up
 
 _EXP_STEPS = 1024
 _NEVER = 1e-12
+_RETRACTING = "booking corridor between the ratio that a retraction leaves and the floor"
 
 
 def _decay(x: float) -> float:
@@ -249,11 +250,12 @@ def _fixed(release: EngineRelease, demand: Demand, memory: float, *, lockstep: b
     cohort = _burst(release, demand, demand.floor)
     length = round_up(demand.prompt + round(demand.moments.mean), demand.page)
     if cohort * length > demand.pool:
+        mean = _between(release, demand, memory, raised)
         together = SteadyState(
-            raised,
-            raised * release.number("lockstep_low"),
-            raised * release.number("lockstep_high"),
-            "booking corridor at the ratio that a retraction leaves",
+            mean,
+            mean * release.number("lockstep_low"),
+            mean * release.number("lockstep_high"),
+            _RETRACTING,
             "retraction",
         )
     else:
@@ -275,13 +277,18 @@ def _mixed_phases(release: EngineRelease, demand: Demand, memory: float, raised:
     if length <= release.number("retraction_output_share") * demand.max_new:
         half = _half_width(release, demand, memory)
         return SteadyState(memory, memory * (1 - half), memory * (1 + half), "booking corridor", "memory")
-    short, long = release.integer("retraction_short"), release.integer("retraction_long")
-    decayed = min(1.0, max(0.0, (length - short) / (long - short)))
-    mean = raised + decayed * (memory - raised)
+    mean = _between(release, demand, memory, raised)
     return SteadyState(
         mean,
         mean * release.number("retraction_low"),
         mean * release.number("retraction_high"),
-        "booking corridor between the ratio that a retraction leaves and the floor",
+        _RETRACTING,
         "retraction",
     )
+
+
+def _between(release: EngineRelease, demand: Demand, memory: float, raised: float) -> float:
+    """The law where requests are retracted: a retraction raises the ratio, and long outputs give it time to decay."""
+    short, long = release.integer("retraction_short"), release.integer("retraction_long")
+    decayed = min(1.0, max(0.0, (demand.moments.mean - short) / (long - short)))
+    return raised + decayed * (memory - raised)

@@ -100,7 +100,7 @@ def _pool(
         config, release, derivation, free=free, estimate=found.estimate, largest=result.largest_decode_graph or 0
     )
     if found.blocks == 0:
-        result.stop("does_not_fit", f"{gb(granted)} hold no block of {config.tokens_per_block} tokens")
+        result.stop("does_not_fit", f"the {granted:,} bytes granted hold no block of {config.tokens_per_block} tokens")
         return False
     size = pool.printed_gib(pool_tokens=found.tokens, printed_bytes_per_token=found.printed)
     result.log_line = f"[MemUsageChange] Allocated {size} GiB for max tokens in paged KV cache ({found.tokens})."
@@ -158,9 +158,9 @@ def _admission(
             "limit": (output, "tokens"),
         },
     )
-    unmodelled = admission.policy_problem(config, release)
-    if unmodelled is not None:
-        return result.stop("not_modeled", unmodelled)
+    unmodeled = admission.policy_problem(config, release)
+    if unmodeled is not None:
+        return result.stop("not_modeled", unmodeled)
     found = admission.record(config, derivation, blocks=blocks, prompt=prompt, output=output)
     result.running, result.binds = found.running, found.binds
     result.running_steady = steady.record(

@@ -9,6 +9,7 @@ from enginemem.derivation import Derivation
 from enginemem.engines.plan import EnginePlan, Resolved
 from enginemem.engines.tensorrt_llm.resolve import Configuration
 from enginemem.release import EngineRelease
+from enginemem.units import requests
 
 
 def capture_sizes(base: Sequence[int], *, largest: int) -> tuple[int, ...]:
@@ -66,7 +67,7 @@ def note(batch: int, *, sizes: Sequence[int], size: int | None) -> str:
     """One sentence: what a pure decode step of `batch` requests does, and a step that carries a prefill."""
     if size is not None:
         how = f"replays the graph of {size:,}" if size == batch else f"is padded to the graph of {size:,}"
-        return f"A pure decode step of {batch:,} requests {how}; a step that carries a prefill runs eager."
+        return f"A pure decode step of {requests(batch)} {how}; a step that carries a prefill runs eager."
     if not sizes:
         return "No decode graph is captured: every step runs eager."
     place = bisect_left(sizes, batch)

@@ -46,7 +46,7 @@ def step_token_budget(*, max_num_tokens: int, max_seq_len: int, max_batch_size: 
 
 
 def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None:
-    """Why this GPU, model or element type is not modelled, or None."""
+    """Why this GPU, model or element type is not modeled, or None."""
     gpu, model = scenario.gpu, scenario.model
     capability = gpu.compute_capability
     if gpu.vendor != "NVIDIA" or capability is None:

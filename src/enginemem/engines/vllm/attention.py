@@ -72,10 +72,15 @@ def attention_backend(
 
 def _check_triton(release: EngineRelease, *, level: int, kv_dtype: str) -> None:
     """Triton is selected for every KV type on every part, then refuses to be built on old ones."""
-    if kv_dtype == "fp8" and level < release.integer("triton_fp8_capability"):
-        raise refused("an fp8 KV cache needs compute capability 8.9 with the Triton backend: choose another KV type")
-    if kv_dtype == "bf16" and level < release.integer("bf16_capability"):
-        raise refused("a bf16 KV cache needs compute capability 8.0: leave the KV type at auto")
+    fp8, bf16 = release.integer("triton_fp8_capability"), release.integer("bf16_capability")
+    if kv_dtype == "fp8" and level < fp8:
+        raise refused(f"an fp8 KV cache needs {_at(fp8)} with the Triton backend: choose another KV type")
+    if kv_dtype == "bf16" and level < bf16:
+        raise refused(f"a bf16 KV cache needs {_at(bf16)}: leave the KV type at auto")
+
+
+def _at(level: int) -> str:
+    return f"compute capability {level // 10}.{level % 10}"
 
 
 def _nothing_fits(
@@ -86,7 +91,7 @@ def _nothing_fits(
         return f"no attention backend takes blocks of {block} tokens: give a block size that {multiple} divides"
     part = f"{capability[0]}.{capability[1]}"
     return (
-        f"no attention backend takes a {kv_dtype} KV cache at head size {head_size} on compute capability {part}: "
+        f"no attention backend takes a KV cache of type {kv_dtype} at head size {head_size} on compute capability {part}: "
         "choose another KV type"
     )
 
@@ -112,10 +117,11 @@ def capability_level(capability: tuple[int, int] | None) -> int:
 def check_types(scenario: Scenario, release: EngineRelease) -> None:
     """Raise StopPlan for weights that the part does not take (`check_if_supports_dtype`, `get_min_capability`)."""
     level, dtype = capability_level(scenario.gpu.compute_capability), scenario.text("weight_dtype")
-    if dtype == "bf16" and level < release.integer("bf16_capability"):
-        raise refused("bf16 weights need compute capability 8.0: leave the weights at auto, which falls back to fp16")
-    if dtype == "fp8" and level < release.integer("fp8_weights_capability"):
-        raise refused("fp8 weights need compute capability 7.5: leave the weights at auto")
+    bf16, fp8 = release.integer("bf16_capability"), release.integer("fp8_weights_capability")
+    if dtype == "bf16" and level < bf16:
+        raise refused(f"bf16 weights need {_at(bf16)}: leave the weights at auto, which falls back to fp16")
+    if dtype == "fp8" and level < fp8:
+        raise refused(f"fp8 weights need {_at(fp8)}: leave the weights at auto")
 
 
 def record_attention(run: Run) -> int:

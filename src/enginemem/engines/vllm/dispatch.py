@@ -13,6 +13,7 @@ from enginemem.derivation import Operand
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run
 from enginemem.release import EngineRelease
+from enginemem.units import requests
 
 
 def _grid(top: int, *, small: Sequence[int], fine: int, coarse_start: int, coarse: int) -> list[int]:
@@ -160,9 +161,9 @@ def graph_note(sizes: Sequence[int], *, running: int, request_cap: int) -> str:
     largest = sizes[-1]
     prefill = f"a step that carries a prefill chunk replays a piecewise graph up to {largest:,} tokens, above that none"
     if running > largest:
-        return f"a decode step of {running:,} requests runs compiled code without replay; {prefill}"
+        return f"a decode step of {requests(running)} runs compiled code without replay; {prefill}"
     size = sizes[bisect_left(sizes, running)]
     # Full graphs reach the request cap; piecewise graphs exist for every size.
     kind = "full" if size <= request_cap else "piecewise"
     padded = f"padded to {size:,}" if size > running else "without padding"
-    return f"a decode step of {running:,} requests replays a {kind} graph, {padded}; {prefill}"
+    return f"a decode step of {requests(running)} replays a {kind} graph, {padded}; {prefill}"

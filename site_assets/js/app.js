@@ -1,0 +1,227 @@
+/** The calculator: edits go to Python as texts, its answers go into the page, the address follows. */
+
+import { createEngine, keepOffline } from "./client.js";
+import { copyText, flash, saveText, watchCopyButtons } from "./copy.js";
+import { createForm } from "./form.js";
+import { createLoader } from "./loader.js";
+import { forgetFigures, rememberFigures, show } from "./regions.js";
+
+const DETAILS_DELAY = 40;
+const ANNOUNCE_DELAY = 900;
+const page = document.documentElement;
+const app = document.getElementById("em-app");
+const problem = document.getElementById("em-problem");
+const fields = document.getElementById("em-form");
+
+/** @type {ReturnType<typeof createEngine> | null} started by the first question */
+let started = null;
+const loader = createLoader(document.getElementById("em-loader"), { onRetry: retry });
+const form = createForm(fields, { onEdit: edited });
+
+/** The inputs or the link that the page shows or is about to show. @type {{inputs: Record<string, string>} | {link: string}} */
+let wanted = location.search.length > 1 ? { link: location.search } : { inputs: {} };
+/** The field that was edited last, so that one visit to it is one step back. */
+let editedKey = "";
+/** Whether this visit to it has its entry in the history already. */
+let moved = false;
+/** What the figures on the page belong to. @type {typeof wanted | null} */
+let shown = null;
+let reference = "";
+let shownLink = "";
+let detailsTimer = 0;
+let announceTimer = 0;
+
+function engine() {
+  started ??= createEngine({ onState });
+  return started;
+}
+
+/** A link that cannot be computed must not stay announced as being computed. @param {{state: string}} status */
+function onState(status) {
+  loader.show(status);
+  if (status.state === "ready") keepOffline();
+  if (status.state !== "failed") return;
+  fields.inert = false;
+  if (page.dataset.em === "pending") page.dataset.em = "failed";
+  else if (wanted !== shown && Object.keys(wanted.inputs ?? {}).length) app.setAttribute("data-stale", "");
+}
+
+function retry() {
+  engine().restart();
+  if (page.dataset.em) open();
+  else void ask("edit");
+}
+
+/**
+ * Ask for figures, show them, and let the details follow.
+ * @param {"edit" | "open"} way an edit marks what changed and moves the address; opening does neither
+ */
+async function ask(way) {
+  clearTimeout(detailsTimer);
+  const request = wanted;
+  const answer = await engine().request({ kind: "plan", part: "figures", reference, ...request });
+  if (answer === null || request !== wanted) return;
+  fields.inert = false;
+  if (!answer.ok) {
+    refuse(answer, way);
+    return;
+  }
+  problem.hidden = true;
+  app.removeAttribute("data-stale");
+  if (way === "open") form.set(answer.inputs);
+  else form.accept(answer.inputs);
+  show(answer);
+  shown = request;
+  delete page.dataset.em;
+  const address = Object.keys(answer.inputs).length ? answer.link : location.pathname;
+  shownLink = answer.link;
+  if (way === "edit") move(address);
+  announce(answer.texts.announce);
+  detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
+}
+
+/** @param {typeof wanted} request */
+async function details(request) {
+  const answer = await engine().request({ kind: "plan", part: "details", ...request });
+  if (answer === null || request !== wanted || !answer.ok) return;
+  show(answer);
+  delete page.dataset.emDetails;
+}
+
+/** Bad inputs: beside their fields while the last good result stays; a bad link in one message. */
+function refuse(answer, way) {
+  if (!answer.errors) {
+    say("The page could not compute this.", [answer.error?.message ?? "no answer"]);
+    return;
+  }
+  if (way === "edit") {
+    app.setAttribute("data-stale", "");
+    const elsewhere = form.showErrors(answer.errors);
+    if (elsewhere.length) say("Not understood", elsewhere.map((error) => error.message));
+    else problem.hidden = true;
+    return;
+  }
+  page.dataset.em = "refused";
+  say("This link cannot be opened as it is.", answer.errors.map((error) => `${error.field}: ${error.message}`), true);
+}
+
+/** @param {string} heading @param {string[]} lines @param {boolean} offerDefaults */
+function say(heading, lines, offerDefaults = false) {
+  const title = document.createElement("p");
+  title.textContent = heading;
+  const list = document.createElement("ul");
+  for (const line of lines) list.append(Object.assign(document.createElement("li"), { textContent: line }));
+  problem.replaceChildren(title, list);
+  if (offerDefaults) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "em-button" });
+    button.textContent = "Start from the defaults";
+    button.addEventListener("click", () => {
+      history.pushState(null, "", location.pathname);
+      open();
+    });
+    problem.append(button);
+  }
+  problem.hidden = false;
+}
+
+/** One visit to a field is one entry in the history; its further edits replace that entry. @param {string} address */
+function move(address) {
+  const target = new URL(address, location.href).href;
+  if (target === location.href) return;
+  if (moved) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  moved = true;
+}
+
+/** @param {string} text */
+function announce(text) {
+  clearTimeout(announceTimer);
+  announceTimer = setTimeout(() => {
+    document.getElementById("em-announce").textContent = text;
+  }, ANNOUNCE_DELAY);
+}
+
+/** What changes from now on is marked against the figures as they stand, and is one step back. */
+function visit() {
+  rememberFigures();
+  moved = false;
+}
+
+/** @param {string} key */
+function edited(key) {
+  if (key !== editedKey) visit();
+  editedKey = key;
+  wanted = { inputs: form.inputs() };
+  void ask("edit");
+}
+
+/** Show what the address asks for. */
+function open() {
+  forgetFigures();
+  editedKey = "";
+  const link = location.search;
+  if (link.length > 1) {
+    page.dataset.em = "pending";
+    page.dataset.emDetails = "pending";
+    wanted = { link };
+    // Until the link's inputs stand in the form there is nothing to edit.
+    fields.inert = engine().state.state !== "ready";
+  } else {
+    if (page.dataset.em) page.dataset.em = "pending";
+    wanted = { inputs: {} };
+  }
+  void ask("open");
+}
+
+fields.addEventListener("focusin", (event) => {
+  if (event.target.closest("[data-key]")) visit();
+});
+document.getElementById("em-reset-all").addEventListener("click", () => {
+  visit();
+  wanted = { inputs: {} };
+  form.set({});
+  void ask("edit");
+});
+for (const radio of document.querySelectorAll("[name=em-reference]")) {
+  radio.addEventListener("change", () => {
+    reference = radio.value;
+    void ask("edit");
+  });
+}
+window.addEventListener("popstate", open);
+
+const FILES = {
+  json: { name: "enginemem.json", type: "application/json" },
+  csv: { name: "enginemem.csv", type: "text/csv" },
+};
+
+app.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-action]");
+  if (!button) return;
+  const action = button.dataset.action;
+  if (action === "link") {
+    const address = new URL(shownLink || "?v=1", location.origin + location.pathname).href;
+    flash(button, (await copyText(address)) ? "Copied" : "Not copied");
+    return;
+  }
+  const answer = await engine().request({ kind: "plan", part: "downloads", ...wanted });
+  if (!answer?.ok) {
+    flash(button, "Not ready");
+  } else if (action === "markdown") {
+    flash(button, (await copyText(answer.texts.markdown)) ? "Copied" : "Not copied");
+  } else {
+    saveText(FILES[action].name, FILES[action].type, answer.texts[action]);
+    flash(button, "Saved");
+  }
+});
+
+watchCopyButtons();
+if (page.dataset.em) {
+  open();
+} else {
+  // The figures are there already: let the page finish first, unless somebody edits before that.
+  const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 200));
+  const begin = () => idle(() => { if (started === null) void ask("open"); });
+  if (document.readyState === "complete") begin();
+  else window.addEventListener("load", begin, { once: true });
+}

@@ -1,0 +1,253 @@
+/** The page's side of the worker that runs Python: one request in flight, the newest of each lane next, one restart. */
+
+import { downloadPython } from "./download.js";
+
+/**
+ * What the page is told. `kind` and `detail` say why, when the state is "failed".
+ * @typedef {{state: "idle" | "download" | "start" | "ready" | "failed", loaded?: number, total?: number,
+ *   kind?: string, detail?: string}} State
+ * @typedef {{id: number, lane: string, text: string, record: boolean, resolve: (answer: object | null) => void}} Job
+ */
+
+/** The states that may follow a state. */
+const NEXT = {
+  idle: ["download", "failed"],
+  download: ["download", "start", "failed"],
+  start: ["ready", "failed", "download"],
+  ready: ["download", "failed"],
+  failed: ["download"],
+};
+/** How long an answer may take before the worker counts as dead, in milliseconds. */
+const PATIENCE = { plan: 10_000, record: 90_000 };
+const SOON = new Set(["figures"]);
+const LAST = new Set(["details"]);
+
+/** What this browser lacks of what Python needs. */
+function lacking() {
+  const needed = {
+    WebAssembly: typeof WebAssembly === "object" && "compileStreaming" in WebAssembly,
+    "WebAssembly exceptions": typeof WebAssembly === "object" && "Tag" in WebAssembly,
+    DecompressionStream: typeof DecompressionStream === "function",
+    BigInt64Array: typeof BigInt64Array === "function",
+    Worker: typeof Worker === "function",
+  };
+  return Object.keys(needed).filter((name) => !needed[name]);
+}
+
+/** When the page's static figures have been painted, or at once when nobody sees the page. */
+async function painted() {
+  if (document.visibilityState === "hidden") return;
+  if (document.readyState === "loading") {
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+  }
+  // Frames wait for the style sheets, so the next one shows the whole page; the task after it follows the paint.
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))));
+}
+
+/**
+ * A worker under the page's own policy: one that is made from a blob inherits it, one from an address does not.
+ * @returns {Worker | null} null in a browser that has no module workers
+ */
+function startWorker() {
+  const source = `import ${JSON.stringify(new URL("./worker.js", import.meta.url).href)};`;
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  let asked = false;
+  // Only a browser that knows the option reads it.
+  const worker = new Worker(address, { name: "enginemem", get type() { asked = true; return "module"; } });
+  worker.addEventListener("message", () => URL.revokeObjectURL(address), { once: true });
+  if (asked) return worker;
+  worker.terminate();
+  return null;
+}
+
+/** @type {ReturnType<typeof createEngine> | null} an engine that was started before the page asked for one */
+let early = null;
+
+/** Start Python while the page is still being read; the next createEngine gets this engine. */
+export function startEarly() {
+  early = createEngine();
+  early.start();
+}
+
+/**
+ * @param {{onState?: (state: State) => void}} options
+ * @returns {{request: (asked: object) => Promise<object | null>, restart: () => void, start: () => void,
+ *   listen: (onState: (state: State) => void) => void, readonly state: State}}
+ */
+export function createEngine({ onState = () => {} } = {}) {
+  if (early) {
+    const engine = early;
+    early = null;
+    engine.listen(onState);
+    return engine;
+  }
+  /** @type {State} */
+  let state = { state: "idle" };
+  /** @type {Map<string, Job>} */
+  const waiting = new Map();
+  /** @type {Job | null} */
+  let inFlight = null;
+  /** @type {Worker | null} */
+  let worker = null;
+  /** @type {Promise<import("./download.js").Parts> | null} */
+  let parts = null;
+  let timer = 0;
+  let lastId = 0;
+  let attempt = 0;
+  let crashes = 0;
+  let refused = false;
+
+  function move(name, more = {}) {
+    if (!NEXT[state.state].includes(name)) return;
+    state = { state: name, ...more };
+    onState(state);
+  }
+
+  function fail(kind, detail) {
+    stop();
+    move("failed", { kind, detail });
+  }
+
+  function stop() {
+    clearTimeout(timer);
+    attempt += 1;
+    worker?.terminate();
+    worker = null;
+  }
+
+  async function start() {
+    const missing = lacking();
+    if (missing.length) return fail("old-browser", missing.join(", "));
+    const first = attempt === 0;
+    const mine = (attempt += 1);
+    move("download", { loaded: 0, total: 0 });
+    // A first visit shows its static figures before it loads; later visits have everything at hand.
+    if (first && !navigator.serviceWorker?.controller) await painted();
+    if (mine !== attempt) return undefined;
+    worker = startWorker();
+    if (worker === null) return fail("old-browser", "module workers");
+    worker.onmessage = ({ data }) => hear(data);
+    worker.onerror = (event) => died(event.message || "the worker could not be loaded");
+    parts ??= downloadPython(
+      (loaded, total) => {
+        if (state.state === "download") move("download", { loaded, total });
+      },
+      { again: refused },
+    );
+    try {
+      const found = await parts;
+      if (mine !== attempt) return undefined;
+      move("start");
+      worker.postMessage({ type: "boot", ...found });
+    } catch (failure) {
+      parts = null;
+      refused = true;
+      if (mine === attempt) fail(failure.kind ?? "start", failure.message);
+    }
+    return undefined;
+  }
+
+  /** A message of the worker. */
+  function hear(message) {
+    if (message.type === "answer") answered(message);
+    else if (message.type === "ready") {
+      move("ready");
+      watch(message.lock);
+      keepOffline();
+      pump();
+    } else if (message.type === "failed") fail("start", message.detail);
+    else if (message.type === "crash") died(message.detail);
+  }
+
+  /** The worker holds a lock while it lives: whoever gets it next knows that it is gone. */
+  function watch(lock) {
+    const mine = attempt;
+    navigator.locks?.request(lock, () => {
+      if (mine === attempt) died("the worker is gone");
+    });
+  }
+
+  function died(why) {
+    const job = inFlight;
+    inFlight = null;
+    stop();
+    if (job) {
+      if (waiting.has(job.lane)) job.resolve(null);
+      else waiting.set(job.lane, job);
+    }
+    crashes += 1;
+    if (crashes > 1) {
+      move("failed", { kind: "crash", detail: why });
+    } else {
+      void start();
+    }
+  }
+
+  function answered({ id, text }) {
+    const job = inFlight;
+    if (job === null || job.id !== id) return;
+    clearTimeout(timer);
+    inFlight = null;
+    crashes = 0;
+    // A newer request of its lane is waiting: nobody wants this answer any more.
+    const stale = waiting.has(job.lane);
+    pump();
+    job.resolve(stale ? null : JSON.parse(text));
+  }
+
+  /** Send the next request: figures first, details last. */
+  function pump() {
+    if (inFlight || state.state !== "ready" || waiting.size === 0) return;
+    const lanes = [...waiting.keys()];
+    const lane = lanes.find((name) => SOON.has(name)) ?? lanes.find((name) => !LAST.has(name)) ?? lanes[0];
+    inFlight = waiting.get(lane);
+    waiting.delete(lane);
+    const { id, text, record } = inFlight;
+    worker.postMessage({ type: "request", id, text, record });
+    timer = setTimeout(() => died("no answer came"), record ? PATIENCE.record : PATIENCE.plan);
+  }
+
+  /** Ask Python; the answer is null when a newer request of the same lane took its place. */
+  function request(asked) {
+    const id = (lastId += 1);
+    const lane = asked.part ?? asked.kind;
+    const text = JSON.stringify({ ...asked, id });
+    return new Promise((resolve) => {
+      waiting.get(lane)?.resolve(null);
+      waiting.set(lane, { id, lane, text, record: asked.kind === "validate_gpu", resolve });
+      if (state.state === "idle") void start();
+      else pump();
+    });
+  }
+
+  /** After a failure: begin again, with the requests that still wait. */
+  function restart() {
+    stop();
+    crashes = 0;
+    if (inFlight && !waiting.has(inFlight.lane)) waiting.set(inFlight.lane, inFlight);
+    else inFlight?.resolve(null);
+    inFlight = null;
+    void start();
+  }
+
+  return {
+    request,
+    restart,
+    start() {
+      if (state.state === "idle") void start();
+    },
+    listen(listener) {
+      onState = listener;
+      onState(state);
+    },
+    get state() {
+      return state;
+    },
+  };
+}
+
+/** Let the service worker keep this release, so that the site works offline from the next visit on. */
+export function keepOffline() {
+  if (!("serviceWorker" in navigator) || navigator.connection?.saveData) return;
+  navigator.serviceWorker.register(new URL("../../../sw.js", import.meta.url)).catch(() => {});
+}

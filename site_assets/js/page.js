@@ -1,0 +1,6 @@
+/** What every page but the calculator needs: sortable tables and copy buttons. */
+
+import "./tables.js";
+import { watchCopyButtons } from "./copy.js";
+
+watchCopyButtons();

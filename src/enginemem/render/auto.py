@@ -1,0 +1,48 @@
+"""What `auto` stands for beside each field: the value of the data or the one that the engine resolves to."""
+
+from __future__ import annotations
+
+from enginemem.comparison import Comparison
+from enginemem.engines.plan import EnginePlan
+from enginemem.render import figures
+from enginemem.scenario import PLAN_INPUTS
+
+
+def auto_texts(comparison: Comparison) -> dict[str, str]:
+    """A short text for every field that offers `auto`; empty where the field is set or nothing is known."""
+    texts = _shared(comparison)
+    for field in PLAN_INPUTS:
+        plan = comparison.engines.get(field.section)
+        if plan is not None:
+            texts[f"auto.{field.key}"] = _knob(plan, field.key) if comparison.scenario.values[field.key] is None else ""
+    return texts
+
+
+def _shared(comparison: Comparison) -> dict[str, str]:
+    scenario = comparison.scenario
+    records = scenario.gpu.records
+    known = {
+        "cuda_total": _text(records.get("cuda_total")),
+        "smi_total": _text(records.get("nvidia_smi_total")),
+        "weight_dtype": scenario.model.dtype,
+        "kv_dtype": scenario.model.dtype,
+        "max_model_len": f"{scenario.model.max_position:,}",
+    }
+    return {f"auto.{key}": text if scenario.values[key] is None else "" for key, text in known.items()}
+
+
+def _text(record: object) -> str:
+    text = record.get("text") if isinstance(record, dict) else None
+    return text if isinstance(text, str) else "not known"
+
+
+def _knob(plan: EnginePlan, key: str) -> str:
+    resolved = plan.resolved.get(key.partition(".")[2])
+    if resolved is None or resolved.value is None:
+        return ""
+    value = resolved.value
+    if isinstance(value, tuple):
+        return f"{len(value)} sizes to {value[-1]:,}" if value else ""
+    if isinstance(value, str):
+        return value
+    return repr(value) if isinstance(value, float) else figures.figure(value, "")

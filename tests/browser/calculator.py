@@ -1,0 +1,123 @@
+"""The calculator page as a test handles it, and what Python on this machine answers to the same inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from enginemem.scenario import PLAN_INPUTS
+from enginemem.web import handle
+
+READY = 30_000
+"""Milliseconds that Python may take to start on a busy machine."""
+COUNTS = {"vllm": "209", "sglang": "121", "tensorrt-llm": "113"}
+"""The published counts of the default inputs."""
+
+
+def answer(part: str = "figures", *, link: str | None = None, reference: str = "", **inputs: str) -> dict[str, Any]:
+    """The answer that CPython gives; `inputs` under their keys, with `.` as it is: `**{"vllm.max_num_seqs": "64"}`."""
+    asked = {"id": 1, "kind": "plan", "part": part, "reference": reference}
+    asked |= {"inputs": inputs} if link is None else {"link": link}
+    found: dict[str, Any] = json.loads(handle(json.dumps(asked)))
+    return found
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def text_of(html: str) -> str:
+    """The text content of a piece of HTML, spaces folded."""
+    reader = _Text()
+    reader.feed(html)
+    reader.close()
+    return " ".join("".join(reader.parts).split())
+
+
+class Calculator:
+    """One page with the calculator on it."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+
+    def open(self, link: str = "") -> Calculator:
+        self.page.goto(self.address + link)
+        return self
+
+    def ready(self) -> Calculator:
+        """Wait until Python answers."""
+        expect(self.page.locator("#em-loader")).to_have_attribute("data-state", "ready", timeout=READY)
+        return self
+
+    def region(self, name: str) -> Locator:
+        return self.page.locator(f'[data-region="{name}"]')
+
+    def row(self, key: str) -> Locator:
+        return self.page.locator(f'#em-form [data-key="{key}"]')
+
+    def control(self, key: str) -> Locator:
+        return self.row(key).locator("input, select").first
+
+    def unfold(self, key: str) -> None:
+        """Open the fold of an engine's knob."""
+        engine = PLAN_INPUTS[key].section
+        fold = self.page.locator(f"#em-knobs-{engine}")
+        if fold.count() and fold.get_attribute("open") is None:
+            fold.locator("summary").click()
+
+    def set(self, key: str, text: str) -> None:
+        """Type or choose a value."""
+        self.unfold(key)
+        field = PLAN_INPUTS[key]
+        if field.choices is not None or field.kind in ("gpu", "model", "flag"):
+            self.control(key).focus()
+            self.control(key).select_option(text)
+        else:
+            self.control(key).fill(text)
+
+    def reset(self, key: str) -> None:
+        self.row(key).locator(f'[data-reset="{key}"]').click()
+
+    def shows(self, found: Mapping[str, Any]) -> None:
+        """Every region and text of an answer stands on the page and can be seen."""
+        assert found["ok"], found
+        html = self.page.locator("html")
+        expect(html).not_to_have_attribute("data-em", "pending", timeout=READY)
+        for name, region in found["regions"].items():
+            expect(self.region(name)).to_have_text(text_of(region), timeout=READY)
+        for name, text in found["texts"].items():
+            for element in self.page.locator(f'[data-text="{name}"]').all():
+                expect(element).to_have_text(text)
+        if "cards" in found["regions"]:
+            expect(self.region("cards")).to_be_visible()
+
+    def shows_inputs(self, inputs: Mapping[str, str]) -> None:
+        """The form holds these texts, defaults elsewhere, and marks exactly these as changed."""
+        for field in PLAN_INPUTS:
+            expect(self.control(field.key)).to_have_value(inputs.get(field.key, field.default))
+        self.marks(inputs)
+
+    def marks(self, keys: Iterable[str]) -> None:
+        """Exactly these fields are marked as different from their defaults."""
+        expect(self.page.locator("#em-form [data-key][data-changed]")).to_have_count(len(list(keys)))
+        for key in keys:
+            expect(self.row(key)).to_have_attribute("data-changed", "")
+
+    def shows_everything(self, **inputs: str) -> None:
+        """Figures and details of these inputs, as CPython computes them."""
+        self.shows(answer(**inputs))
+        self.shows(answer("details", **inputs))
+
+    def link(self) -> str:
+        """The query that the address bar shows."""
+        return str(self.page.evaluate("() => location.search"))

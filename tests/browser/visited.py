@@ -1,0 +1,98 @@
+"""The site as a visitor meets it: a server that can lose files, be replaced and go away; a browser that is watched."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Request, WebError
+from scripts.site.serve import Line, SiteServer
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+NEEDS = (
+    "The browser tests need Chromium. Install the distribution's (`apt-get install chromium`) "
+    "or Playwright's (`.venv/bin/playwright install chromium`)."
+)
+
+
+def chromium(own: str) -> str | None:
+    """The browser to use: Playwright's own at `own` when it is there, else the machine's; None when there is none."""
+    if Path(own).is_file():
+        return own
+    found = [shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")]
+    return next((path for path in found if path), None)
+
+
+class Host(SiteServer):
+    """Serves a copy of the site; tests take files away, replace the release, or end the connection."""
+
+    def __init__(self, folder: Path, *, prefix: str = "/", line: Line | None = None, max_age: int = 600) -> None:
+        self.asked: list[str] = []
+        self.missing: set[str] = set()
+        self.away = False
+        super().__init__(folder, prefix=prefix, line=line, max_age=max_age)
+
+    def file_of(self, target: str) -> Path | None:
+        self.asked.append(target)
+        if self.away:
+            raise ConnectionAbortedError
+        if any(name in target for name in self.missing):
+            return None
+        return super().file_of(target)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Quiet: an ended connection is what a test asked for, and a browser may close one at any time."""
+
+    @property
+    def origin(self) -> str:
+        return f"http://localhost:{self.server_address[1]}"
+
+
+class Watch:
+    """What a context's pages said on the console and asked of any origin."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.allowed: list[str] = []
+        context.on("console", self._console)
+        context.on("weberror", self._error)
+        context.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def _error(self, error: WebError) -> None:
+        self.errors.append(f"uncaught: {error.error}")
+
+    def _request(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def allow(self, *patterns: str) -> None:
+        """Expect console errors that match; a test that breaks something says which it expects."""
+        self.allowed += patterns
+
+    def foreign(self, origins: Collection[str]) -> list[str]:
+        """Requests to any other origin. `blob:` and `data:` stay in the page."""
+        return [
+            url
+            for url in self.requests
+            if urlsplit(url).scheme not in ("blob", "data")
+            and f"{urlsplit(url).scheme}://{urlsplit(url).netloc}" not in origins
+        ]
+
+    def unexpected(self) -> list[str]:
+        """Console errors that no test expected."""
+        return [text for text in self.errors if not any(re.search(pattern, text) for pattern in self.allowed)]
