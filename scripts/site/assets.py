@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scripts.site.inline import with_inline
 from scripts.site.packs import compressed, files_under, packed
 from scripts.site.runtime import INTERPRETER, BuildError, Compiled
 
@@ -122,10 +123,10 @@ def sealed_page(html: str, site: Path, app: str) -> str:
 
 
 def seal_pages(site: Path, app: str) -> None:
-    """Every page of the site, sealed. Raises BuildError when a page names a staged file that is not there."""
+    """Every page of the site, sealed, its small style sheets in line. Raises BuildError when a page names a staged file that is not there."""
     for page in sorted(site.rglob("*.html")):
         html = page.read_text(encoding="utf-8")
         for name in re.findall(rf"{STAGED}/([\w./-]+)", html):
             if not (site / app / name).is_file():
                 raise BuildError(f"{page.relative_to(site)} names {STAGED}/{name}, which does not exist")
-        page.write_text(sealed_page(html, site, app), encoding="utf-8")
+        page.write_text(with_inline(sealed_page(html, site, app), site, page), encoding="utf-8")

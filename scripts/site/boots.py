@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from playwright.sync_api import BrowserContext, Playwright
-
 from scripts.site.chromium import profile
 from scripts.site.serve import Line, SiteServer
 

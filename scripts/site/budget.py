@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import brotli
-
 from scripts.site.assets import Release
 from scripts.site.runtime import INTERPRETER, BuildError
 
@@ -111,4 +110,6 @@ def enforce(visit: Visit) -> None:
         ("a host with brotli", visit.brotli, BROTLI_HOST),
     ):
         if bytes_used > allowed:
-            raise BuildError(f"a first visit at {name} is {bytes_used:,} bytes; the budget is {allowed:,}\n{visit.table()}")
+            raise BuildError(
+                f"a first visit at {name} is {bytes_used:,} bytes; the budget is {allowed:,}\n{visit.table()}"
+            )

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import BrowserContext, Playwright
-
 from scripts.site.runtime import BuildError
 
 FLAGS = (

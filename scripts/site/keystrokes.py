@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from playwright.sync_api import Page, Playwright
-
 from scripts.site.chromium import profile
 from scripts.site.serve import SiteServer
 
@@ -61,7 +60,9 @@ def timed_worker(app: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if _ANSWER not in text or _POST not in text:
         raise ValueError(f"{path} is not as this measurement expects")
-    text = text.replace(_ANSWER, f"    const began = performance.now();\n{_ANSWER}    const took = performance.now() - began;\n")
+    text = text.replace(
+        _ANSWER, f"    const began = performance.now();\n{_ANSWER}    const took = performance.now() - began;\n"
+    )
     path.write_text(text.replace(_POST, _POST.replace("text: found", "text: found, took")), encoding="utf-8")
 
 
@@ -85,7 +86,9 @@ def measured(playwright: Playwright, folder: Path, edits: int) -> Keys:
         page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
         for fold in page.locator("details.em-knobs").all():
             fold.evaluate("fold => { fold.open = true; }")
-        keys: list[str] = page.evaluate("[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)")
+        keys: list[str] = page.evaluate(
+            "[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)"
+        )
         pressed = 0
         while len(shown) < edits and pressed < _MOST_KEYS:
             for key in keys:

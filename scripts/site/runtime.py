@@ -105,7 +105,10 @@ def compiled(root: Path, *, wheel: Path, wheels: Path, cache: Path) -> Compiled:
 
     The result is kept in `cache` by what it was made from. Raises BuildError with Node's own message.
     """
-    tools = [HERE / name for name in ("compile_packs.mjs", "compile_packs.py", "pyodide_host.mjs", "request_mix.py", "traced.py")]
+    tools = [
+        HERE / name
+        for name in ("compile_packs.mjs", "compile_packs.py", "pyodide_host.mjs", "request_mix.py", "traced.py")
+    ]
     key = _key([*tools, root / HASHES, root / "requirements/wasm.txt", root / "site_assets/py", wheel])
     target = cache / key
     if target.is_dir():

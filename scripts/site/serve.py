@@ -178,5 +178,5 @@ class _Handler(BaseHTTPRequestHandler):
         page = self.server.folder / "404.html"
         return page if page.is_file() else None
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+    def log_message(self, format: str, *args: object) -> None:
         """Quiet: the browser's own tools show the requests."""

@@ -63,15 +63,15 @@ function startWorker() {
 /** @type {ReturnType<typeof createEngine> | null} an engine that was started before the page asked for one */
 let early = null;
 
-/** Start Python while the page is still being read; the next createEngine gets this engine. */
+/** Start Python now, whatever the page still does; the next createEngine gets this engine. */
 export function startEarly() {
   early = createEngine();
-  early.start();
+  early.start({ now: true });
 }
 
 /**
  * @param {{onState?: (state: State) => void}} options
- * @returns {{request: (asked: object) => Promise<object | null>, restart: () => void, start: () => void,
+ * @returns {{request: (asked: object) => Promise<object | null>, restart: () => void, start: (how?: {now?: boolean}) => void,
  *   listen: (onState: (state: State) => void) => void, readonly state: State}}
  */
 export function createEngine({ onState = () => {} } = {}) {
@@ -96,6 +96,7 @@ export function createEngine({ onState = () => {} } = {}) {
   let attempt = 0;
   let crashes = 0;
   let refused = false;
+  let atOnce = false;
 
   function move(name, more = {}) {
     if (!NEXT[state.state].includes(name)) return;
@@ -121,8 +122,8 @@ export function createEngine({ onState = () => {} } = {}) {
     const first = attempt === 0;
     const mine = (attempt += 1);
     move("download", { loaded: 0, total: 0 });
-    // A first visit shows its static figures before it loads; later visits have everything at hand.
-    if (first && !navigator.serviceWorker?.controller) await painted();
+    // A page that shows static figures shows them before it loads.
+    if (first && !atOnce) await painted();
     if (mine !== attempt) return undefined;
     worker = startWorker();
     if (worker === null) return fail("old-browser", "module workers");
@@ -233,7 +234,8 @@ export function createEngine({ onState = () => {} } = {}) {
   return {
     request,
     restart,
-    start() {
+    start({ now = false } = {}) {
+      atOnce ||= now;
       if (state.state === "idle") void start();
     },
     listen(listener) {

@@ -1,5 +1,8 @@
-/** Loaded first and at once: Python starts while the page is still being read. */
+/**
+ * Loaded first. Python starts while the page is still being read where nothing else is to be shown before its answer
+ * (a link that carries inputs) or where everything is at hand (a later visit); else the page finishes first.
+ */
 
 import { startEarly } from "./client.js";
 
-startEarly();
+if (location.search.length > 1 || navigator.serviceWorker?.controller) startEarly();
