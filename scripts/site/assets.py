@@ -123,7 +123,9 @@ def sealed_page(html: str, site: Path, app: str) -> str:
 
 
 def seal_pages(site: Path, app: str) -> None:
-    """Every page of the site, sealed, its small style sheets in line. Raises BuildError when a page names a staged file that is not there."""
+    """Every page of the site, sealed, its small style sheets in line.
+
+    Raises BuildError when a page names a staged file that is not there."""
     for page in sorted(site.rglob("*.html")):
         html = page.read_text(encoding="utf-8")
         for name in re.findall(rf"{STAGED}/([\w./-]+)", html):
