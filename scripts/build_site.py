@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.site import assets, budget, bundle, csp, pages, runtime, service_worker, wheels
+from scripts.site import assets, budget, bundle, csp, fresh, pages, runtime, service_worker, wheels
 from scripts.site.runtime import BuildError
 from scripts.site.serve import SiteServer
 
@@ -68,6 +68,15 @@ def mkdocs(staging: Path, site: Path) -> None:
 
 def build(site: Path = SITE) -> tuple[assets.Release, budget.Visit]:
     """Build the whole site into `site`. Raises BuildError with what is wrong."""
+    with fresh.alone(CACHE):
+        sources = fresh.sources(ROOT)
+        built = _build(site)
+        if site == SITE:
+            fresh.record(site, CACHE, sources)
+    return built
+
+
+def _build(site: Path) -> tuple[assets.Release, budget.Visit]:
     check_data()
     pyodide = runtime.verified(ROOT / runtime.PYODIDE, ROOT / runtime.HASHES)
     locked = browser_wheels()
@@ -100,10 +109,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--serve", action="store_true", help="serve the built site on localhost")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port to serve at (default: %(default)s)")
+    parser.add_argument("--if-stale", action="store_true", help="build only when the site is not that of the sources")
     parser.add_argument("--verbose", action="store_true", help="print the bytes of a first visit, file by file")
     options = parser.parse_args(arguments)
     if options.serve:
         os.environ.setdefault("SITE_URL", f"http://localhost:{options.port}/")
+    if options.if_stale and not options.serve and fresh.is_current(ROOT, SITE, CACHE):
+        print("site/ is that of the sources")
+        return 0
     try:
         _, visit = build()
     except BuildError as error:

@@ -69,7 +69,10 @@ def timed_worker(app: Path) -> None:
 def _edit(page: Page, key: str, direction: str) -> float | None:
     control = page.locator(f'[data-key="{key}"] :is(input, select)').first
     page.evaluate("window.changed = 0; window.python.length = 0")
-    control.press(direction)
+    # The field has the focus for a while before the key comes, as with a person.
+    control.focus()
+    page.wait_for_timeout(PAUSE)
+    page.keyboard.press(direction)
     page.wait_for_timeout(PAUSE)
     took = page.evaluate("window.changed ? window.changed - window.key : null")
     return None if took is None else float(took)

@@ -10,6 +10,8 @@ from scripts.site.runtime import PYODIDE
 
 _DOWNLOAD = """
 /** Pyodide fetches for itself. */
+export const FIRST = [];
+
 export async function downloadPython() {
   return { core: await (await fetch(new URL("./CORE", import.meta.url))).arrayBuffer() };
 }

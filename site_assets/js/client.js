@@ -1,6 +1,6 @@
 /** The page's side of the worker that runs Python: one request in flight, the newest of each lane next, one restart. */
 
-import { downloadPython } from "./download.js";
+import { FIRST } from "./download.js";
 
 /**
  * What the page is told. `kind` and `detail` say why, when the state is "failed".
@@ -45,11 +45,23 @@ async function painted() {
 }
 
 /**
- * A worker under the page's own policy: one that is made from a blob inherits it, one from an address does not.
+ * A worker under the page's own policy: one that is made from a blob inherits it, one from an address does not. The
+ * blob asks for the large files before it loads the worker's modules.
+ * @param {boolean} again pass the browser's cache by: it may have kept a failure
  * @returns {Worker | null} null in a browser that has no module workers
  */
-function startWorker() {
-  const source = `import ${JSON.stringify(new URL("./worker.js", import.meta.url).href)};`;
+function startWorker(again) {
+  const source = `
+    const begun = {};
+    for (const address of ${JSON.stringify(FIRST)}) {
+      begun[address] = fetch(address, { cache: ${again ? '"reload"' : '"default"'} });
+      begun[address].catch(() => {});
+    }
+    self.enginemem = { begun, again: ${again} };
+    import(${JSON.stringify(new URL("./worker.js", import.meta.url).href)}).catch((error) => {
+      const kind = error instanceof SyntaxError ? "old-browser" : navigator.onLine ? "http" : "offline";
+      postMessage({ type: "state", state: "failed", kind, detail: error.message });
+    });`;
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   let asked = false;
   // Only a browser that knows the option reads it.
@@ -89,8 +101,6 @@ export function createEngine({ onState = () => {} } = {}) {
   let inFlight = null;
   /** @type {Worker | null} */
   let worker = null;
-  /** @type {Promise<import("./download.js").Parts> | null} */
-  let parts = null;
   let timer = 0;
   let lastId = 0;
   let attempt = 0;
@@ -125,39 +135,28 @@ export function createEngine({ onState = () => {} } = {}) {
     // A page that shows static figures shows them before it loads.
     if (first && !atOnce) await painted();
     if (mine !== attempt) return undefined;
-    worker = startWorker();
+    worker = startWorker(refused);
     if (worker === null) return fail("old-browser", "module workers");
     worker.onmessage = ({ data }) => hear(data);
     worker.onerror = (event) => died(event.message || "the worker could not be loaded");
-    parts ??= downloadPython(
-      (loaded, total) => {
-        if (state.state === "download") move("download", { loaded, total });
-      },
-      { again: refused },
-    );
-    try {
-      const found = await parts;
-      if (mine !== attempt) return undefined;
-      move("start");
-      worker.postMessage({ type: "boot", ...found });
-    } catch (failure) {
-      parts = null;
-      refused = true;
-      if (mine === attempt) fail(failure.kind ?? "start", failure.message);
-    }
     return undefined;
   }
 
   /** A message of the worker. */
   function hear(message) {
     if (message.type === "answer") answered(message);
-    else if (message.type === "ready") {
-      move("ready");
+    else if (message.type === "crash") died(message.detail);
+    else if (message.state === "failed") {
+      refused = true;
+      fail(message.kind, message.detail);
+    } else {
+      move(message.state, { loaded: message.loaded, total: message.total });
+      if (message.state !== "ready") return;
+      refused = false;
       watch(message.lock);
       keepOffline();
       pump();
-    } else if (message.type === "failed") fail("start", message.detail);
-    else if (message.type === "crash") died(message.detail);
+    }
   }
 
   /** The worker holds a lock while it lives: whoever gets it next knows that it is gone. */

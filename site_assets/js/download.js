@@ -1,4 +1,4 @@
-/** Brings what Python needs to the page: the interpreter, compiled while it arrives, and two packs of modules. */
+/** Brings what Python needs to the worker: the interpreter, compiled while it arrives, and two packs of modules. */
 
 import { runtime, sizes } from "./release.js";
 
@@ -30,15 +30,17 @@ function counter(report) {
   };
 }
 
+/** @typedef {{begun: Record<string, Promise<Response>>, again: boolean}} Way requests that are under way; whether to pass the cache by */
+
 /**
  * The response to a request for one of the site's own files, or a DownloadFailure that names it.
- * @param {URL} address @param {RequestCache} cache
+ * @param {URL} address @param {Way} way
  */
-async function ask(address, cache) {
+async function ask(address, { begun, again }) {
   const name = address.pathname.slice(address.pathname.lastIndexOf("/") + 1);
   let response;
   try {
-    response = await fetch(address, { credentials: "same-origin", cache });
+    response = await (begun[address.href] ?? fetch(address, { cache: again ? "reload" : "default" }));
   } catch {
     throw new DownloadFailure(navigator.onLine ? "network" : "offline", name);
   }
@@ -60,8 +62,8 @@ async function follow(body, progress) {
 }
 
 /** A pack, still compressed. @param {URL} address @returns {Promise<ArrayBuffer>} */
-async function pack(address, name, cache, count) {
-  const response = await ask(address, cache);
+async function pack(address, name, way, count) {
+  const response = await ask(address, way);
   try {
     const { chunks } = await follow(response.body, (size) => count(name, size));
     return await new Blob(chunks).arrayBuffer();
@@ -71,9 +73,9 @@ async function pack(address, name, cache, count) {
 }
 
 /** The interpreter. `arrived` is called when its last byte is here, which is before it is compiled. */
-async function interpreter(cache, count, arrived) {
+async function interpreter(way, count, arrived) {
   const name = "pyodide.asm.wasm";
-  let response = await ask(new URL(name, folder), cache);
+  let response = await ask(new URL(name, folder), way);
   const type = response.headers.get("Content-Type") ?? "";
   if (type.startsWith("text/")) throw new DownloadFailure("damaged", `${name}: came as ${type}`);
   // The copy is only counted: the browser keeps compiled code for a response that it fetched itself.
@@ -101,24 +103,26 @@ function counting(progress) {
   });
 }
 
+/** Addresses that may be asked for before this module is here, the first wanted first. */
+export const FIRST = ["pyodide.asm.wasm", "stdlib.bin"].map((name) => new URL(name, folder).href);
+
 /**
- * Everything that the worker boots from. Rejects with a DownloadFailure.
+ * Everything that Python boots from. Rejects with a DownloadFailure.
  * @param {(loaded: number, total: number) => void} report
- * @param {{again: boolean}} options again: after a failure, which the browser may have kept
+ * @param {Way} way
  * @returns {Promise<Parts>}
  */
-export async function downloadPython(report, { again }) {
-  const cache = again ? "reload" : "default";
+export async function downloadPython(report, way) {
   const count = counter(report);
   /** @type {() => void} */
   let arrived;
   const wasmIsHere = new Promise((resolve) => {
     arrived = resolve;
   });
-  const module = interpreter(cache, count, arrived);
-  const stdlib = pack(new URL("stdlib.bin", folder), "stdlib.bin", cache, count);
+  const module = interpreter(way, count, arrived);
+  const stdlib = pack(new URL("stdlib.bin", folder), "stdlib.bin", way, count);
   // The core is asked for when the line is free: it is wanted last.
-  const ours = wasmIsHere.then(() => pack(core, "core.bin", cache, count));
+  const ours = wasmIsHere.then(() => pack(core, "core.bin", way, count));
   const [compiled, library, modules] = await Promise.all([module, stdlib, ours]);
   return { module: compiled, stdlib: library, core: modules };
 }

@@ -1,4 +1,4 @@
-/** Boots Python in the worker from what the page has brought, and answers requests through one function of it. */
+/** Boots Python from what was downloaded, and answers requests through one function of it. */
 
 import { leftOut, packages, runtime } from "./release.js";
 
@@ -30,7 +30,7 @@ function answerFetches(answers) {
 }
 
 /**
- * Let Pyodide instantiate the module that the page compiled. Returns a promise that rejects when that fails: Pyodide
+ * Let Pyodide instantiate the module that was compiled while it arrived. Returns a promise that rejects when that fails: Pyodide
  * itself would only log it and never settle.
  * @param {WebAssembly.Module} module
  */

@@ -1,5 +1,6 @@
 /** The worker: strings in, strings out. Python answers one request at a time. */
 
+import { downloadPython } from "./download.js";
 import { boot } from "./worker-boot.js";
 
 const lock = `enginemem-${crypto.randomUUID()}`;
@@ -14,12 +15,26 @@ function holdLock() {
   });
 }
 
-async function start(parts) {
+/** Tell how far the download is, at most ten times a second. */
+function reporter() {
+  let last = 0;
+  return (loaded, total) => {
+    const now = performance.now();
+    if (now - last < 100 && loaded < total) return;
+    last = now;
+    postMessage({ type: "state", state: "download", loaded, total });
+  };
+}
+
+async function start() {
   try {
+    const parts = await downloadPython(reporter(), self.enginemem);
+    postMessage({ type: "state", state: "start" });
     [python] = await Promise.all([boot(parts), holdLock()]);
-    postMessage({ type: "ready", lock });
+    postMessage({ type: "state", state: "ready", lock });
   } catch (error) {
-    postMessage({ type: "failed", detail: String(error?.message ?? error).trim().split("\n").at(-1) });
+    const detail = String(error?.message ?? error).trim().split("\n").at(-1);
+    postMessage({ type: "state", state: "failed", kind: error?.kind ?? "start", detail });
   }
 }
 
@@ -50,7 +65,7 @@ function crash(error) {
 }
 
 self.onmessage = ({ data }) => {
-  if (data.type === "boot") void start(data);
-  else if (data.record) void record(data);
+  if (data.record) void record(data);
   else answer(data);
 };
+void start();

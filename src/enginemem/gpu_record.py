@@ -31,7 +31,7 @@ def check_record(text: str) -> CheckedRecord:
     """The verdict on a pasted record: one part as the hardware table holds it, as a JSON object.
 
     Only the two memory totals travel in the link; the rules that depend on the compute capability and the floors are
-    those of the listed part with the same capability and the nearest CUDA total.
+    those of the listed part with the same capability and the same device name, else the nearest CUDA total.
     """
     if len(text) > _LONGEST:
         return CheckedRecord((FieldError("record", "the text", f"at most {_LONGEST:,} characters"),))
@@ -44,7 +44,7 @@ def check_record(text: str) -> CheckedRecord:
     smi = None if part.nvidia_smi_total.value is None else parse_quantity(part.nvidia_smi_total.value)
     if cuda is None:
         return CheckedRecord((FieldError("cuda_total", "null", "a total: without it no engine's budget is known"),))
-    like = _nearest(part.compute_capability, cuda)
+    like = _nearest(part, cuda)
     if like is None:
         allowed = ", ".join(sorted({_capability(gpu) for gpu in _planned()}))
         return CheckedRecord((FieldError("compute_capability", str(part.compute_capability), allowed),))
@@ -70,6 +70,9 @@ def _capability(gpu: Gpu) -> str:
     return "" if gpu.compute_capability is None else "{}.{}".format(*gpu.compute_capability)
 
 
-def _nearest(capability: str | None, cuda: Exact) -> Gpu | None:
-    same = [gpu for gpu in _planned() if _capability(gpu) == capability]
-    return min(same, key=lambda gpu: (gpu.cuda_total is None, abs((gpu.cuda_total or 0) - cuda)), default=None)
+def _nearest(part: Part, cuda: Exact) -> Gpu | None:
+    """The listed part of the same name, else the one with the nearest CUDA total, of the same compute capability."""
+    same = [gpu for gpu in _planned() if _capability(gpu) == part.compute_capability]
+    named = [gpu for gpu in same if gpu.records["device_name"] == part.device_name]
+    by_total = {gpu.id: (gpu.cuda_total is None, abs((gpu.cuda_total or 0) - cuda)) for gpu in same}
+    return min(named or same, key=lambda gpu: by_total[gpu.id], default=None)

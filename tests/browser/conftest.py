@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, ViewportSize, expect
+from scripts.site.chromium import FLAGS
 from scripts.site.serve import Line
 
 from browser.built_site import ROOT, copy_of_the_site
 from browser.calculator import Calculator
-from browser.visited import FLAGS, NEEDS, Host, Watch, chromium
+from browser.visited import NEEDS, Host, Watch, chromium
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}

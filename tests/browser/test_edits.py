@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from playwright.sync_api import expect
 
 import random_scenarios
@@ -36,24 +35,26 @@ def test_an_edit_before_python_has_started_is_answered_too(calculator: Calculato
     calculator.shows_everything(max_tokens="300")
 
 
-@pytest.mark.parametrize("section", ["hardware", "model", "traffic", "assumptions", *ENGINES])
-def test_every_input_can_be_set_is_marked_and_can_be_reset_alone(calculator: Calculator, section: str) -> None:
-    calculator.open().ready()
-    calculator.set("prompt", "1000") if section != "traffic" else calculator.set("runtime", "2GB")
-    kept = {"prompt": "1000"} if section != "traffic" else {"runtime": "2GB"}
-    for field in [field for field in PLAN_INPUTS if field.section == section]:
+def test_every_input_can_be_set_is_marked_and_can_be_reset_alone(calculator: Calculator) -> None:
+    calculator.open("?v=1&prompt=1000&tensorrt-llm.max_batch_size=100").ready()
+    kept = {"prompt": "1000", "tensorrt-llm.max_batch_size": "100"}
+    calculator.shows(answer(**kept))
+    for field in [field for field in PLAN_INPUTS if field.key not in kept]:
         value = other_value(field)
         calculator.set(field.key, value)
-        found = answer(**kept, **{field.key: value})
-        calculator.shows(found)
+        calculator.shows(answer(**kept, **{field.key: value}))
         calculator.marks([*kept, field.key])
-        if section in ENGINES:
-            expect(calculator.page.locator(f'[data-count="{section}"]')).to_have_text("1 set")
+        if field.section in ENGINES:
+            count = 2 if field.section == "tensorrt-llm" else 1
+            expect(calculator.page.locator(f'[data-count="{field.section}"]')).to_have_text(f"{count} set")
         calculator.reset(field.key)
         expect(calculator.control(field.key)).to_have_value(field.default)
         expect(calculator.control(field.key)).to_be_focused()
         calculator.marks(kept)
-    calculator.shows_everything(**kept)
+    for key in kept:
+        calculator.reset(key)
+    calculator.shows_everything()
+    calculator.shows_inputs({})
 
 
 def test_reset_all_brings_the_defaults_back(calculator: Calculator) -> None:
@@ -147,15 +148,13 @@ def test_every_bad_field_is_named_at_once(calculator: Calculator) -> None:
         expect(calculator.row(key).locator(".em-error")).to_have_text(message)
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("32k", "32000"), ("1e5", "100000"), ("32Ki", "32768"), ("12,000", "12000")]
-)
-def test_a_pasted_short_form_is_understood_and_written_out(calculator: Calculator, typed: str, meant: str) -> None:
+def test_a_pasted_short_form_is_understood_and_written_out(calculator: Calculator) -> None:
     calculator.open().ready()
-    calculator.control("prompt").fill(typed)
-    calculator.shows(answer(prompt=meant))
-    calculator.control("max_tokens").focus()
-    expect(calculator.control("prompt")).to_have_value(meant)
+    for typed, meant in (("32k", "32000"), ("1e5", "100000"), ("32Ki", "32768"), ("12,000", "12000")):
+        calculator.control("prompt").fill(typed)
+        calculator.shows(answer(prompt=meant))
+        calculator.control("max_tokens").focus()
+        expect(calculator.control("prompt")).to_have_value(meant)
 
 
 def test_arrow_keys_step_through_sensible_values(calculator: Calculator) -> None:
@@ -201,33 +200,35 @@ def test_a_changed_figure_shows_its_old_value_without_moving_the_layout(calculat
     assert unchanged.get_attribute("data-was") is None
 
 
-@pytest.mark.parametrize("reference", ENGINES)
-def test_differences_stand_beside_the_values_on_request(calculator: Calculator, reference: str) -> None:
+def test_differences_stand_beside_the_values_on_request(calculator: Calculator) -> None:
     calculator.open().ready()
-    calculator.page.locator(f'[name="em-reference"][value="{reference}"]').check()
-    calculator.shows(answer(reference=reference))
+    reference = ""
+    for reference in map(str, ENGINES):
+        calculator.page.locator(f'[name="em-reference"][value="{reference}"]').check()
+        calculator.shows(answer(reference=reference))
     calculator.set("max_tokens", "512")
     calculator.shows(answer(reference=reference, max_tokens="512"))
     expect(calculator.region("table").locator(".em-gap").first).to_be_visible()
+    calculator.page.locator('[name="em-reference"][value=""]').check()
+    calculator.shows(answer(max_tokens="512"))
+    expect(calculator.region("table").locator(".em-gap")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "status"),
-    [
+def test_what_is_not_computed_says_why(calculator: Calculator) -> None:
+    calculator.open().ready()
+    for inputs, status in (
         ({"gpu": "l4", "model": "llama-3.1-70b"}, "Does not fit"),
         ({"gpu": "a100-80-pcie"}, "Not modeled"),
         ({"prompt": "200000"}, "Refused"),
-    ],
-)
-def test_what_is_not_computed_says_why(calculator: Calculator, inputs: dict[str, str], status: str) -> None:
-    calculator.open().ready()
-    for key, text in inputs.items():
-        calculator.set(key, text)
-    found = answer(**inputs)
-    calculator.shows(found)
-    verdicts = calculator.region("cards").locator(".em-card", has_text=status)
-    expect(verdicts.first).to_be_visible()
-    expect(verdicts.first.locator(".em-small")).not_to_be_empty()
+    ):
+        for key, text in inputs.items():
+            calculator.set(key, text)
+        calculator.shows(answer(**inputs))
+        verdict = calculator.region("cards").locator(".em-card", has_text=status).first
+        expect(verdict).to_be_visible()
+        expect(verdict.locator(".em-small")).not_to_be_empty()
+        for key in inputs:
+            calculator.set(key, PLAN_INPUTS[key].default)
 
 
 def test_an_open_ledger_stays_open_and_follows_the_edit(calculator: Calculator) -> None:

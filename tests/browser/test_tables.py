@@ -10,7 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 from browser.calculator import READY, Calculator, answer
 from browser.visited import Host
 from enginemem.architecture import model_ids
-from enginemem.hardware import gpu_ids, load_gpu
+from enginemem.gpu_record import check_record
+from enginemem.hardware import gpu_ids
+from enginemem.link import decode
 from enginemem.render.catalogue import gpu_example
 from enginemem.scenario import Scenario
 
@@ -132,10 +134,13 @@ def test_a_pasted_record_is_checked_and_opens_a_plan(page: Page, host: Host) -> 
     verdict = check(page, json.dumps(record))
     expect(verdict).to_contain_text("My H100 is planned with the rules of")
     verdict.get_by_role("link").click()
-    smi = load_gpu("h100-sxm").smi_total
-    assert smi is not None
-    inputs = Scenario(cuda_total="78.5GiB", smi_total=smi).non_defaults()
-    Calculator(page, host.address).shows_everything(**inputs)
+    link = check_record(json.dumps(record)).link
+    assert link is not None
+    calculator = Calculator(page, host.address)
+    calculator.shows(answer(link=link))
+    calculator.shows_inputs(decode(link).non_defaults())
+    assert decode(link).text("gpu") == "h100-sxm"
+    assert decode(link).non_defaults()["cuda_total"] == "78.5GiB"
 
 
 def test_the_faults_of_a_pasted_record_are_named(page: Page, host: Host) -> None:

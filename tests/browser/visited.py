@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Collection
@@ -9,17 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Request, WebError
+from scripts.ensure_browser import NAMES
 from scripts.site.serve import Line, SiteServer
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+PAGES = ("", "worked/", "method/", "hardware/", "models/", "library/", "404.html")
+"""Every page of the site."""
 NEEDS = (
     "The browser tests need Chromium. Install the distribution's (`apt-get install chromium`) "
     "or Playwright's (`.venv/bin/playwright install chromium`)."
@@ -27,11 +22,11 @@ NEEDS = (
 
 
 def chromium(own: str) -> str | None:
-    """The browser to use: Playwright's own at `own` when it is there, else the machine's; None when there is none."""
-    if Path(own).is_file():
-        return own
-    found = [shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")]
-    return next((path for path in found if path), None)
+    """The browser to use: `CHROMIUM` when it is set, Playwright's own at `own` when it is there, else the machine's."""
+    given = os.environ.get("CHROMIUM")
+    if given or Path(own).is_file():
+        return given or own
+    return next((path for path in map(shutil.which, NAMES) if path), None)
 
 
 class Host(SiteServer):
@@ -66,6 +61,7 @@ class Watch:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.allowed: list[str] = []
+        self.refused: set[str] = set()
         context.on("console", self._console)
         context.on("weberror", self._error)
         context.on("request", self._request)
@@ -85,12 +81,14 @@ class Watch:
         self.allowed += patterns
 
     def foreign(self, origins: Collection[str]) -> list[str]:
-        """Requests to any other origin. `blob:` and `data:` stay in the page."""
+        """Requests to any other origin, those left out that a test sends to see them `refused`.
+
+        `blob:` and `data:` stay in the page.
+        """
+        known = {*origins, *self.refused}
+        asked = [(url, urlsplit(url)) for url in self.requests]
         return [
-            url
-            for url in self.requests
-            if urlsplit(url).scheme not in ("blob", "data")
-            and f"{urlsplit(url).scheme}://{urlsplit(url).netloc}" not in origins
+            url for url, at in asked if at.scheme not in ("blob", "data") and f"{at.scheme}://{at.netloc}" not in known
         ]
 
     def unexpected(self) -> list[str]:

@@ -43,6 +43,12 @@ def test_own_totals_travel_in_the_link() -> None:
     assert "<b>" not in answer["regions"]["gpu-record"]
 
 
+def test_a_part_of_the_same_name_goes_before_one_with_a_nearer_total() -> None:
+    record = gpu_example("h100-sxm")
+    record["cuda_total"] = {**_value(record, "cuda_total"), "value": "78.5GiB"}
+    assert decode(check(json.dumps(record))["link"]).gpu.id == "h100-sxm"
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", "{", '{"name": 1}', "x" * 200_000])
 def test_what_is_no_record_is_answered(text: str) -> None:
     answer = check(text)

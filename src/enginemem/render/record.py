@@ -14,7 +14,7 @@ def record_verdict(name: str | None, like: str | None, link: str | None, errors:
         items = "".join([f"<li><code>{escape(error.field)}</code>: {escape(error.allowed)}</li>" for error in errors])
         return f'<p class="em-verdict-line">The record was not accepted.</p><ul>{items}</ul>'
     return (
-        f"<p>{escape(name)} is planned with the rules of {escape(like)}, the nearest listed part of the same compute "
-        f'capability, and with its own memory totals.</p><p><a class="em-button" href="../{escape(link)}">'
+        f"<p>{escape(name)} is planned with the rules of {escape(like)}, the nearest "
+        f'listed part, and with its own memory totals.</p><p><a class="em-button" href="../{escape(link)}">'
         "Open it in the calculator</a></p>"
     )
