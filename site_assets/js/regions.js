@@ -21,6 +21,10 @@ export function forgetFigures() {
   before = null;
 }
 
+/** How long a changed figure stays marked. */
+const MARKED_MS = 1500;
+let fading = 0;
+
 /**
  * Replace what a region holds. Open disclosures stay open, the focused element keeps the focus.
  * @param {string} name
@@ -55,6 +59,12 @@ function markChanges(region, shown) {
     figure.dataset.was = was;
     if (shown.get(key) !== text) figure.classList.add("em-new");
   }
+  clearTimeout(fading);
+  fading = setTimeout(unmark, MARKED_MS);
+}
+
+function unmark() {
+  for (const figure of document.querySelectorAll(".em-new")) figure.classList.remove("em-new");
 }
 
 /**
