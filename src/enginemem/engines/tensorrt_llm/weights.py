@@ -3,67 +3,54 @@
 from __future__ import annotations
 
 from enginemem.architecture import Architecture
-from enginemem.derivation import Derivation, Operand
+from enginemem.derivation import Derivation
 from enginemem.release import EngineRelease
-from enginemem.tensors import held_bytes, narrowed
 
 
-def record(model: Architecture, release: EngineRelease, derivation: Derivation, *, tp: int, weight_dtype: str) -> int:
-    """Bytes of the parameters on one of `tp` GPUs, with their steps; `weight_dtype` fp8 narrows the layers' matrices
-    only, auto takes them as the checkpoint stores them.
+def record(model: Architecture, release: EngineRelease, derivation: Derivation, *, tp: int, fp8: bool) -> int:
+    """Bytes of the parameters on one of `tp` GPUs, with their steps; FP8 narrows the layers' matrices only.
 
     The vocabulary is split in rows, rounded up. Source rule: modules/embedding.py LMHead, modules/linear.py Linear.
     """
-    multiple, wide = release.integer("vocabulary_multiple"), release.integer("weight_bytes")
-    held = held_bytes(model.inventory, tp=tp, vocabulary_multiple=multiple, linear=narrowed(weight_dtype))
-    fp8 = weight_dtype == "fp8"
-    stored = weight_dtype == "auto" and model.quantization is not None
+    shard = model.shard(tp=tp, vocabulary_multiple=release.integer("vocabulary_multiple"))
+    wide = release.integer("weight_bytes")
     narrow = release.integer("fp8_weight_bytes") if fp8 else wide
-    linear = held.linear + held.scales
-    operands: dict[str, Operand] = {"parameters": (linear // narrow, "parameters"), "size": (narrow, "bytes")}
-    if stored:
-        operands = {"elements": (held.linear, "bytes"), "scales": (held.scales, "bytes")}
-    note = "FP8: one byte a parameter, scales not counted." if fp8 else None
+    linear = shard.linear * narrow
+    rest = shard.embedding + shard.head + shard.small
     derivation.add(
         "weights.linear",
         "Matrices of the layers",
-        "elements + scales" if stored else "parameters * size",
+        "parameters * size",
         linear,
         "bytes",
-        operands,
-        "quantization" if fp8 or stored else "weights",
+        {"parameters": (shard.linear, "parameters"), "size": (narrow, "bytes")},
+        "quantization" if fp8 else "weights",
         role="add",
-        note=f"Stored as the checkpoint's {model.quantization} quantisation says." if stored else note,
+        note="FP8: one byte a parameter, scales not counted." if fp8 else None,
     )
-    rest = held.embedding + held.head + held.small
-    parts: dict[str, Operand] = {
-        "embedding": (held.embedding // wide, "parameters"),
-        "head": (held.head // wide, "parameters"),
-        "small": (held.small // wide, "parameters"),
-        "size": (wide, "bytes"),
-    }
-    plain = not any(part % wide for part in (held.embedding, held.head, held.small))
-    if not plain:
-        names = ("embedding", "head", "small")
-        parts = dict(zip(names, [(part, "bytes") for part in (held.embedding, held.head, held.small)], strict=True))
     derivation.add(
         "weights.sixteen_bit",
         "Embedding, head, norms, biases",
-        "(embedding + head + small) * size" if plain else "embedding + head + small",
-        rest,
+        "(embedding + head + small) * size",
+        rest * wide,
         "bytes",
-        parts,
+        {
+            "embedding": (shard.embedding, "parameters"),
+            "head": (shard.head, "parameters"),
+            "small": (shard.small, "parameters"),
+            "size": (wide, "bytes"),
+        },
         "embedding",
         role="add",
     )
-    total = linear + rest
+    total = linear + rest * wide
     derivation.add(
         "weights.total",
         "Weights on one GPU",
         "linear + sixteen_bit",
         total,
         "bytes",
-        {"linear": (linear, "bytes"), "sixteen_bit": (rest, "bytes")},
+        {"linear": (linear, "bytes"), "sixteen_bit": (rest * wide, "bytes")},
         "weights",
     )
     return total
