@@ -82,10 +82,11 @@ export function startEarly() {
 }
 
 /**
- * @param {{onState?: (state: State) => void}} options
- * @returns {{request: (asked: object) => Promise<object | null>, restart: () => void, start: (how?: {now?: boolean}) => void,
- *   listen: (onState: (state: State) => void) => void, readonly state: State}}
+ * @typedef {{request: (asked: object) => Promise<object | null>, restart: () => void, start: (how?: {now?: boolean}) => void,
+ *   listen: (onState: (state: State) => void) => void, readonly state: State}} Engine
  */
+
+/** @param {{onState?: (state: State) => void}} options @returns {Engine} */
 export function createEngine({ onState = () => {} } = {}) {
   if (early) {
     const engine = early;
@@ -148,7 +149,9 @@ export function createEngine({ onState = () => {} } = {}) {
     else if (message.type === "crash") died(message.detail);
     else if (message.state === "failed") {
       refused = true;
-      fail(message.kind, message.detail);
+      // The worker may hear later than the page that the connection is gone.
+      const lost = !navigator.onLine && (message.kind === "http" || message.kind === "network");
+      fail(lost ? "offline" : message.kind, message.detail);
     } else {
       move(message.state, { loaded: message.loaded, total: message.total });
       if (message.state !== "ready") return;

@@ -1,18 +1,20 @@
 /** The hardware page: the table's sorting, and "use my GPU" with two totals or a whole record. */
 
 import "./page.js";
+import { words } from "./loader.js";
 import { swap } from "./regions.js";
 
-/** @type {Promise<{request: (request: object) => Promise<any>}> | null} started when somebody asks for something */
+/** @type {Promise<import("./client.js").Engine> | null} started when somebody asks for something */
 let engine = null;
+/** Where the state of what was asked last is told. @type {HTMLElement | null} */
+let said = null;
 
-/** @param {HTMLElement} said where the state of the start is told */
-function started(said) {
+function started() {
   engine ??= import("./client.js").then(({ createEngine }) =>
     createEngine({
-      onState: ({ state }) => {
-        if (state === "download" || state === "start") said.textContent = "Starting Python in this page";
-        if (state === "failed") said.textContent = "Python did not start: reload the page to try again.";
+      onState: (state) => {
+        const text = words(state);
+        if (text !== null) said.textContent = text;
       },
     }),
   );
@@ -20,13 +22,24 @@ function started(said) {
 }
 
 /**
- * @param {HTMLElement} said
+ * @param {HTMLElement} place where to tell how it goes
  * @param {object} request
+ * @returns {Promise<any>} null when a newer question took the place of this one, or nobody can answer it
  */
-async function asked(said, request) {
+async function asked(place, request) {
+  said = place;
   said.textContent = "Checking";
-  const answer = await (await started(said)).request(request);
-  said.textContent = answer === null ? "No answer" : "";
+  let python;
+  try {
+    python = await started();
+  } catch {
+    place.textContent = "Python did not start: reload the page to try again.";
+    return null;
+  }
+  const answering = python.request(request);
+  if (python.state.state === "failed") python.restart();
+  const answer = await answering;
+  if (answer !== null) place.textContent = "";
   return answer;
 }
 

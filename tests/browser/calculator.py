@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Worker, expect
 
 from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import handle
@@ -42,6 +42,15 @@ def text_of(html: str) -> str:
     reader.feed(html)
     reader.close()
     return " ".join("".join(reader.parts).split())
+
+
+def python_worker(page: Page) -> Worker:
+    """The newest worker of the page that runs Python."""
+    return [worker for worker in page.workers if worker.url.startswith("blob:")][-1]
+
+
+def end_worker(page: Page) -> None:
+    python_worker(page).evaluate("() => self.close()")
 
 
 _SHOWN = """([regions, texts]) => {

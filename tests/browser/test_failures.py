@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, Worker, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from scripts.site.serve import Line
 
-from browser.calculator import COUNTS, READY, Calculator, answer
+from browser.calculator import COUNTS, READY, Calculator, answer, end_worker, python_worker
 from browser.conftest import Serve, Visitor
 from browser.visited import Host
 
@@ -29,15 +29,6 @@ def alert(page: Page) -> Locator:
 
 def retry(page: Page) -> None:
     page.locator("#em-loader").get_by_role("button", name="Try again").click()
-
-
-def python_worker(page: Page) -> Worker:
-    """The newest worker of the page that runs Python."""
-    return [worker for worker in page.workers if worker.url.startswith("blob:")][-1]
-
-
-def end_worker(page: Page) -> None:
-    python_worker(page).evaluate("() => self.close()")
 
 
 def test_a_quick_start_says_nothing(serve: Serve, visitor: Visitor) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.calculator import READY, Calculator, answer
+from browser.calculator import READY, Calculator, answer, python_worker
 from browser.conftest import Serve, Visitor
 from browser.visited import PAGES, Host
 
@@ -111,7 +111,7 @@ def test_the_policy_binds_the_worker(serve: Serve, host: Host, visitor: Visitor)
     watch.refused.add(abroad.origin)
     watch.allow("Content Security Policy", "violates", "Failed to fetch", "Refused")
     Calculator(page, host.address).open().ready()
-    (worker,) = [worker for worker in page.workers if worker.url.startswith("blob:")]
+    worker = python_worker(page)
     found = worker.evaluate(ASK_ABROAD, abroad.address)
     assert found["outcome"] == found["script"] == "refused"
     assert "connect-src" in found["refused"]

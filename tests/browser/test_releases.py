@@ -12,7 +12,7 @@ from scripts.site import service_worker
 from scripts.site.assets import Release, content_hash
 
 from browser.built_site import ROOT
-from browser.calculator import READY, Calculator
+from browser.calculator import READY, Calculator, answer, end_worker
 from browser.conftest import Serve, Visitor
 from browser.visited import Host
 
@@ -148,7 +148,7 @@ def test_an_open_page_keeps_its_release_when_a_new_one_comes(
     calculator.set("max_tokens", "700")
     calculator.shows_everything(max_tokens="700")
     with page.expect_event("worker", timeout=READY):
-        [worker for worker in page.workers if worker.url.startswith("blob:")][-1].evaluate("() => self.close()")
+        end_worker(page)
     calculator.set("prompt", "2500")
     calculator.shows_everything(max_tokens="700", prompt="2500")
     assert page.locator("html").get_attribute("data-release") is None
@@ -197,3 +197,24 @@ def test_without_network_a_page_is_of_one_release(
     calculator.shows_everything(max_tokens="300")
     assert loaded == {old}
     joined(host, page.context)
+
+
+def test_a_first_visit_outlives_its_release_or_says_so(
+    visited: tuple[Host, Page, Calculator], site: Path, next_release: Path
+) -> None:
+    """No service worker stands behind a first visit: when its files are gone from the server, none of the new are taken."""
+    host, page, calculator = visited
+    old = only(_APP, (site / "index.html").read_text("utf-8"))
+    host.folder = next_release
+    update(page)
+    loaded = app_folders(page)
+    calculator.set("max_tokens", "700")
+    calculator.shows_everything(max_tokens="700")
+    end_worker(page)
+    calculator.set("prompt", "2500")
+    state = page.locator('#em-loader:is([data-state="failed"], [data-state="ready"])')
+    expect(state).to_be_attached(timeout=READY)
+    calculator.shows(
+        answer(max_tokens="700") if page.locator("#em-loader").is_visible() else answer(max_tokens="700", prompt="2500")
+    )
+    assert loaded <= {old}

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from browser.calculator import READY, Calculator, answer
+from browser.conftest import Serve, Visitor
 from browser.visited import Host
 from enginemem.architecture import model_ids
 from enginemem.gpu_record import check_record
@@ -173,3 +174,37 @@ def test_a_record_never_enters_the_address(page: Page, host: Host) -> None:
     assert "secret" not in page.url
     assert host.asked
     assert not [target for target in host.asked if "secret" in target]
+
+
+def test_without_python_the_hardware_page_says_why_and_the_button_tries_again(serve: Serve, visitor: Visitor) -> None:
+    host = serve()
+    host.missing.add("stdlib.bin")
+    page, watch = visitor(host)
+    watch.allow("404")
+    page.goto(f"{host.address}hardware/")
+    page.locator("#own-cuda_total").fill("70GiB")
+    button = page.locator("#em-totals").get_by_role("button")
+    button.click()
+    expect(page.locator("#em-totals-said")).to_contain_text("stdlib.bin: HTTP status 404", timeout=READY)
+    host.missing.clear()
+    button.click()
+    page.wait_for_url("**/?v=1&cuda_total=70GiB", timeout=READY)
+
+
+def test_a_missing_script_of_the_hardware_page_is_told(serve: Serve, visitor: Visitor) -> None:
+    host = serve()
+    host.missing.add("client.js")
+    page, watch = visitor(host)
+    watch.allow("404")
+    page.goto(f"{host.address}hardware/")
+    page.get_by_role("button", name="Check the record").click()
+    expect(page.locator("#em-record-said")).to_contain_text("did not start")
+
+
+def test_search_finds_a_page(page: Page, host: Host) -> None:
+    page.goto(f"{host.address}method/")
+    page.locator("input.md-search__input").fill("disprove")
+    found = page.locator(".md-search-result__link").first
+    expect(found).to_be_visible()
+    found.click()
+    expect(page.locator("main h1")).to_contain_text("Method")
