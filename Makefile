@@ -23,7 +23,7 @@ $(READY): requirements/dev.txt pyproject.toml
 
 $(NODE_READY): package-lock.json package.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "The website needs Node.js 20 or newer with npm: not found." >&2; exit 1; }
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' || { echo "The website needs Node.js 20 or newer; this is $$(node --version)." >&2; exit 1; }
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' || { echo "The website needs Node.js 20 or newer; this is $$(node --version)." >&2; exit 1; }
 	npm ci --silent
 	@touch $@
 

@@ -41,7 +41,6 @@ function onState(status) {
   loader.show(status);
   if (status.state === "ready") keepOffline();
   if (status.state !== "failed") return;
-  fields.inert = false;
   if (page.dataset.em === "pending") page.dataset.em = "failed";
   else if (wanted !== shown && Object.keys(wanted.inputs ?? {}).length) app.setAttribute("data-stale", "");
 }
@@ -101,7 +100,12 @@ function refuse(answer, way) {
     else problem.hidden = true;
     return;
   }
-  page.dataset.em = "refused";
+  // What stands on the page stays: the last result, at first that of the defaults.
+  const standing = shown ?? { inputs: {} };
+  wanted = standing;
+  delete page.dataset.em;
+  delete page.dataset.emDetails;
+  detailsTimer = setTimeout(() => details(standing), DETAILS_DELAY);
   say("This link cannot be opened as it is.", answer.errors.map((error) => `${error.field}: ${error.message}`), true);
 }
 
@@ -113,13 +117,15 @@ function say(heading, lines, offerDefaults = false) {
   for (const line of lines) list.append(Object.assign(document.createElement("li"), { textContent: line }));
   problem.replaceChildren(title, list);
   if (offerDefaults) {
+    const below = Object.assign(document.createElement("p"), { className: "em-small" });
+    below.textContent = "The inputs and figures below are not the link’s.";
     const button = Object.assign(document.createElement("button"), { type: "button", className: "em-button" });
     button.textContent = "Start from the defaults";
     button.addEventListener("click", () => {
       history.pushState(null, "", location.pathname);
       open();
     });
-    problem.append(button);
+    problem.append(below, button);
   }
   problem.hidden = false;
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from playwright.sync_api import Locator, Page, Worker, expect
+from playwright.sync_api import Error, Locator, Page, Worker, expect
 
 from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import handle
@@ -60,7 +60,10 @@ _SHOWN = """([regions, texts]) => {
     return [name, found.every((each) => each === found[0]) ? found.slice(0, 1) : found];
   }));
   const root = document.documentElement;
-  const seen = (name) => getComputedStyle(document.querySelector(`[data-region="${name}"]`)).visibility === "visible";
+  const seen = (name) => {
+    const region = document.querySelector(`[data-region="${name}"]`);
+    return region !== null && getComputedStyle(region).visibility === "visible";
+  };
   return [all("data-region", regions), all("data-text", texts), !root.dataset.em && regions.every(seen)];
 }"""
 _VALUES = """() => Object.fromEntries(
@@ -119,9 +122,15 @@ class Calculator:
     def _becomes(self, expected: object, script: str, argument: object = None) -> None:
         """Poll the page until `script` gives what is expected; one question for many places keeps this quick."""
         deadline = time.monotonic() + READY / 1000
-        while (seen := self.page.evaluate(script, argument)) != expected and time.monotonic() < deadline:
+        while (seen := self._asked(script, argument)) != expected and time.monotonic() < deadline:
             self.page.wait_for_timeout(20)
         assert seen == expected
+
+    def _asked(self, script: str, argument: object) -> object:
+        try:
+            return self.page.evaluate(script, argument)
+        except Error as error:  # the page went on to another while it was asked
+            return str(error)
 
     def shows(self, found: Mapping[str, Any]) -> None:
         """Every region and text of an answer stands on the page, and the page offers them as a result."""
@@ -141,9 +150,9 @@ class Calculator:
         """Exactly these fields are marked as different from their defaults."""
         self._becomes(sorted(keys), _MARKED)
 
-    def shows_everything(self, **inputs: str) -> None:
+    def shows_everything(self, reference: str = "", **inputs: str) -> None:
         """Figures and details of these inputs, as CPython computes them."""
-        self.shows(answer(**inputs))
+        self.shows(answer(reference=reference, **inputs))
         self.shows(answer("details", **inputs))
 
     def link(self) -> str:

@@ -116,6 +116,7 @@ def test_a_link_whose_python_does_not_come_shows_no_foreign_result(serve: Serve,
     expect(alert(page)).to_be_visible(timeout=READY)
     expect(calculator.region("cards")).not_to_be_visible()
     expect(page.locator("#em-computing")).not_to_be_visible()
+    expect(page.locator("#em-form")).to_have_attribute("inert", "")
     host.missing.clear()
     retry(page)
     calculator.shows_everything(max_tokens="300")

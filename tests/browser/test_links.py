@@ -161,8 +161,10 @@ def test_a_bad_link_is_explained_by_name(calculator: Calculator, fault: str) -> 
         expect(problem).to_contain_text(word)
     for error in answer(link=link)["errors"]:
         expect(problem).to_contain_text(error["message"])
-    expect(calculator.region("cards")).not_to_be_visible()
+    expect(problem).to_contain_text("not the link’s")
     expect(calculator.page.locator("#em-computing")).not_to_be_visible()
+    calculator.shows_everything()
+    calculator.shows_inputs({})
     problem.get_by_role("button", name="Start from the defaults").click()
     calculator.shows_everything()
     for engine, count in COUNTS.items():
@@ -176,6 +178,25 @@ def test_editing_from_a_bad_link_works(calculator: Calculator) -> None:
     calculator.set("max_tokens", "300")
     calculator.shows_everything(max_tokens="300")
     expect(calculator.page.locator("#em-problem")).not_to_be_visible()
+
+
+def test_going_back_to_a_bad_link_keeps_the_last_good_result(calculator: Calculator) -> None:
+    page = calculator.page
+    calculator.open("?v=1&prompt=lots")
+    problem = page.locator("#em-problem")
+    problem.get_by_role("button", name="Start from the defaults").click(timeout=READY)
+    calculator.set("max_tokens", "300")
+    calculator.shows_everything(max_tokens="300")
+    page.go_back()
+    calculator.shows_everything()
+    page.go_back()
+    expect(problem).to_contain_text("lots")
+    calculator.shows_everything()
+    page.locator('[name="em-reference"][value="vllm"]').check()
+    calculator.shows(answer(reference="vllm"))
+    calculator.set("prompt", "1000")
+    calculator.shows_everything(reference="vllm", prompt="1000")
+    expect(problem).not_to_be_visible()
 
 
 def test_back_from_a_bad_link_shows_the_good_result(calculator: Calculator) -> None:

@@ -203,7 +203,7 @@ def test_a_missing_script_of_the_hardware_page_is_told(serve: Serve, visitor: Vi
 
 def test_search_finds_a_page(page: Page, host: Host) -> None:
     page.goto(f"{host.address}method/")
-    page.locator("input.md-search__input").fill("disprove")
+    page.locator("input.md-search__input").press_sequentially("disprove")
     found = page.locator(".md-search-result__link").first
     expect(found).to_be_visible()
     found.click()
