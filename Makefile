@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 VECTORS := $(sort $(wildcard tests/vectors/worked/*.json tests/vectors/tensorrt_llm/*.json) \
-  $(addprefix tests/vectors/vllm/,kv_sizing.json graph_capture.json defaults.json scheduler_steady_state.json) \
+  $(addprefix tests/vectors/vllm/,kv_sizing.json graph_capture.json defaults.json scheduler_steady_state.json model_shapes.json real_models.json) \
   $(addprefix tests/vectors/sglang/,memory_defaults.json memory_variants.json pool.json burst.json scheduler_steady_state.json))
 
 .PHONY: help serve site compare test test-core test-site browser lint data pythons bench lock clean

@@ -62,12 +62,15 @@ def _equal(expected: Any, got: Any) -> bool:
 
 
 def cases_of(name: str, document: Case) -> list[Case]:
-    """The cases of a file, with those that must be refused; the rows of published maxima come in their groups."""
+    """The cases of a file, with those that must be refused; the rows of published maxima come in their groups, each
+    model's shape is a case."""
     if name == "tensorrt_llm/measured_maxima":
         groups: dict[tuple[Any, ...], list[Any]] = {}
         for row in document["rows"]:
             groups.setdefault(tuple(row[:4]), []).append(row)
         return [{"id": "/".join(map(str, key)), "rows": rows} for key, rows in groups.items()]
+    if name == "vllm/model_shapes":
+        return [{"id": key, **shape} for key, shape in document.get("models", {}).items()]
     return [*document.get("cases", []), *document.get("errors", [])]
 
 

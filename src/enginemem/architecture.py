@@ -7,16 +7,39 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from enginemem import dataset
-from enginemem.units import ceil_div, round_up
+from enginemem.tensors import Inventory, splitting_problem
+from enginemem.units import Exact
 
-LayerKind = Literal["full", "sliding", "chunked", "mla", "recurrent"]
+LayerKind = Literal["full", "sliding", "chunked", "mla", "recurrent", "none"]
+"""What a layer caches; `none` is a layer without a cache (an MLP or experts alone)."""
+
+
+class Recurrent(NamedTuple):
+    """The state that a recurrent layer keeps for one request, before any sharding; sizes in elements.
+
+    `mixer` is mamba1, mamba2, gdn or kda. The convolution keeps `kernel` - 1 columns of `channels` channels, which are
+    `inner` channels of the heads and those of `groups` groups of `group_width` (copied once there are more GPUs than
+    groups; 0 groups: all channels belong to heads). The state is `heads` x `rows` x `columns` in elements of `dtype`
+    (None: what the engine takes by default).
+    """
+
+    mixer: str
+    heads: int
+    rows: int
+    columns: int
+    channels: int
+    kernel: int
+    groups: int = 0
+    group_width: int = 0
+    dtype: str | None = None
 
 
 class LayerSpec(NamedTuple):
     """`layers` consecutive layers of one kind, before any sharding.
 
     `head_size` is the width of K (of the latent row for `mla`), `v_head_size` the width of V (0 for `mla`), in
-    elements; `window` and `chunk` in tokens; `states` are the shapes of a recurrent layer's state tensors.
+    elements; `window` and `chunk` in tokens; `states` are the shapes of a recurrent layer's state tensors, whose first
+    axis belongs to heads. `index_head` is the width of a sparse indexer's key beside the row, 0 without one.
     """
 
     kind: LayerKind
@@ -27,6 +50,30 @@ class LayerSpec(NamedTuple):
     window: int | None = None
     chunk: int | None = None
     states: tuple[tuple[int, ...], ...] = ()
+    index_head: int = 0
+    recurrent: Recurrent | None = None
+
+
+class Rope(NamedTuple):
+    """A rotary embedding: `width` elements of a head over `positions` trained positions, stretched by `factor`.
+
+    `type` is the scaling's name, None for a plain one; `original` the positions that the factor starts from; `part`
+    what it serves: layers of a kind, the indexer, or all.
+    """
+
+    type: str | None
+    width: int
+    positions: int
+    factor: Exact = 1
+    original: int | None = None
+    part: str = "all"
+
+
+class Vision(NamedTuple):
+    """The vision encoder as the configuration names it, for the engines' reserves; None where it has no such field."""
+
+    layers: int | None
+    hidden_size: int | None
 
 
 class Experts(NamedTuple):
@@ -39,16 +86,6 @@ class Experts(NamedTuple):
     active: int
     layers: int
     parameters_each: int
-
-
-class Shard(NamedTuple):
-    """Parameters (elements) that one GPU holds: matrices of the layers, input embedding, output head, and the small
-    tensors (norms and biases) that no quantisation touches."""
-
-    linear: int
-    embedding: int
-    head: int
-    small: int
 
 
 class Architecture(NamedTuple):
@@ -76,11 +113,35 @@ class Architecture(NamedTuple):
     parameters: int
     rope_type: str | None = None
     experts: Experts | None = None
+    model_type: str = ""
+    inventory: Inventory = Inventory((), ())
+    ropes: tuple[Rope, ...] = ()
+    latent_rank: int | None = None
+    """Width of an MLA row without its rotary part, elements."""
+    quantization: str | None = None
+    kv_cache_dtype: str | None = None
+    """The KV element type that the checkpoint asks for; None: the model's own."""
+    vision: Vision | None = None
+    sinks: bool = False
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_hf_config(
+        cls, config: Mapping[str, Any], *, hf_quant_config: Mapping[str, Any] | None = None
+    ) -> Architecture:
+        """The facts that a public `config.json` states, with its `hf_quant_config.json` where there is one.
+
+        Raises InvalidInputs, which names every bad field with its path, the value and what is allowed, and
+        UnknownArchitecture for a model type, class or quantisation that is not known here.
+        """
+        from enginemem.hf_config import parse  # noqa: PLC0415 - the parser builds on this module
+
+        return parse(config, hf_quant_config)
 
     @property
     def num_layers(self) -> int:
-        """The number of layers."""
-        return sum([spec.layers for spec in self.layers])
+        """The number of layers; one that caches in two ways counts once."""
+        return sum([block.layers for block in self.inventory.blocks]) or sum([spec.layers for spec in self.layers])
 
     @property
     def active_parameters(self) -> int:
@@ -96,29 +157,14 @@ class Architecture(NamedTuple):
             return f"{self.name} has {self.heads} attention heads, which {tp} does not divide"
         if self.kv_heads % tp and tp % self.kv_heads:
             return f"{self.name} has {self.kv_heads} KV heads; neither divides the other at tp {tp}"
-        if self.intermediate_size % tp:
+        if self.experts is None and self.intermediate_size % tp:
             return f"{self.name} has an intermediate size of {self.intermediate_size}, which {tp} does not divide"
+        for block in self.inventory.kinds if tp > 1 else ():
+            for tensor in block.tensors:
+                problem = splitting_problem(tensor, tp)
+                if problem is not None:
+                    return f"{self.name} has {problem}, which {tp} does not divide"
         return None
-
-    def shard(self, *, tp: int, vocabulary_multiple: int) -> Shard:
-        """Parameters on one of `tp` GPUs, with the vocabulary padded to `vocabulary_multiple` before it is split.
-
-        KV projections are replicated once `tp` exceeds the KV heads. A tied head costs nothing of its own.
-        """
-        hidden, layers = self.hidden_size, self.num_layers
-        queries = self.heads // tp * self.head_dim
-        keys_values = 2 * max(1, self.kv_heads // tp) * self.head_dim
-        attention = hidden * (queries + keys_values) + queries * hidden
-        mlp = 3 * hidden * (self.intermediate_size // tp)
-        biases = (queries + keys_values if self.qkv_bias else 0) + (hidden if self.output_bias else 0)
-        norms = 2 * hidden + (2 * self.head_dim if self.qk_norm else 0)
-        rows = ceil_div(round_up(self.vocabulary, vocabulary_multiple), tp)
-        return Shard(
-            linear=layers * (attention + mlp),
-            embedding=rows * hidden,
-            head=0 if self.tied_embeddings else rows * hidden,
-            small=layers * (biases + norms) + hidden,
-        )
 
 
 @cache
@@ -153,38 +199,62 @@ def find_model(text: str) -> str | None:
 def load_model(model_id: str) -> Architecture:
     """The preset `model_id`; raises KeyError for an unknown id."""
     facts = _catalogue()[model_id]
-    window = facts["sliding_window"]
-    layer = LayerSpec(
-        kind="full" if window is None else "sliding",
-        layers=facts["layers"],
-        kv_heads=facts["kv_heads"],
-        head_size=facts["head_dim"],
-        v_head_size=facts["head_dim"],
-        window=window,
-    )
-    return Architecture(
+    found = Architecture.from_hf_config(configuration_of(facts))
+    return found._replace(
         id=model_id,
         name=facts["name"],
         hub_id=facts["hub_id"],
         hub_aliases=tuple(facts["hub_aliases"]),
         family=facts["family"],
-        class_name=facts["architecture"],
-        dtype=facts["dtype"],
-        hidden_size=facts["hidden_size"],
-        intermediate_size=facts["intermediate_size"],
-        heads=facts["heads"],
-        kv_heads=facts["kv_heads"],
-        head_dim=facts["head_dim"],
-        vocabulary=facts["vocabulary"],
-        max_position=facts["max_position"],
-        tied_embeddings=facts["tied_embeddings"],
-        qkv_bias=facts["qkv_bias"],
-        output_bias=facts["output_bias"],
-        qk_norm=facts["qk_norm"],
-        layers=(layer,),
-        parameters=facts["parameters"],
-        rope_type=None if facts["rope"] is None else facts["rope"]["type"],
     )
+
+
+_MODEL_TYPES = {
+    "LlamaForCausalLM": "llama",
+    "MistralForCausalLM": "mistral",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+}
+
+
+def _numbers(value: Any) -> Any:
+    """Decimals, which data files quote, as numbers."""
+    if isinstance(value, Mapping):
+        return {key: _numbers(entry) for key, entry in value.items()}
+    if isinstance(value, str) and value.replace(".", "", 1).isdecimal():
+        return float(value)
+    return value
+
+
+def configuration_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts of a preset under the names that a configuration gives them."""
+    if "config" in facts:
+        config: Mapping[str, Any] = _numbers(facts["config"])
+        return config
+    rope = facts["rope"]
+    return {
+        "model_type": _MODEL_TYPES[facts["architecture"]],
+        "architectures": [facts["architecture"]],
+        "dtype": {"bf16": "bfloat16", "fp16": "float16"}[facts["dtype"]],
+        "hidden_size": facts["hidden_size"],
+        "intermediate_size": facts["intermediate_size"],
+        "num_hidden_layers": facts["layers"],
+        "num_attention_heads": facts["heads"],
+        "num_key_value_heads": facts["kv_heads"],
+        "head_dim": facts["head_dim"],
+        "vocab_size": facts["vocabulary"],
+        "max_position_embeddings": facts["max_position"],
+        "tie_word_embeddings": facts["tied_embeddings"],
+        "attention_bias": facts["output_bias"],
+        "sliding_window": facts["sliding_window"],
+        "rope_scaling": None
+        if rope is None
+        else {
+            "rope_type": rope["type"],
+            "factor": float(rope["factor"]),
+            "original_max_position_embeddings": rope["original_max_position"],
+        },
+    }
 
 
 def model_facts(model_id: str) -> Mapping[str, Any]:

@@ -38,12 +38,12 @@ def kv_tokens_read(layers: Sequence[LayerSpec], context: Exact) -> Exact:
     """
     if not any(layer.window or layer.chunk for layer in layers):
         return context
-    total = sum([_elements(layer) for layer in layers])
-    read = Fraction(0)
+    by_reach: dict[int | None, int] = {}
     for layer in layers:
-        reach = [limit for limit in (layer.window, layer.chunk) if limit is not None]
-        read += Fraction(_elements(layer), total) * min([context, *reach])
-    return read
+        reach = layer.chunk if layer.window is None else layer.window
+        by_reach[reach] = by_reach.get(reach, 0) + _elements(layer)
+    read = [count * (context if reach is None else min(context, reach)) for reach, count in by_reach.items()]
+    return Fraction(sum(read)) / sum(by_reach.values())
 
 
 def _elements(layer: LayerSpec) -> int:

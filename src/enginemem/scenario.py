@@ -163,6 +163,19 @@ class Scenario:
         other._take({**self.values, key: value})
         return other
 
+    def with_model(self, model: Architecture) -> Scenario:
+        """This scenario with a model of the user's own, such as one from `Architecture.from_hf_config`.
+
+        Raises InvalidInputs when the model does not go with the other inputs. The link of the result names the preset
+        that was replaced: a configuration travels beside it.
+        """
+        other = self.varied("model", self.values["model"])
+        other.model = model
+        errors = other._contradictions()
+        if errors:
+            raise InvalidInputs(errors)
+        return other
+
     def _contradictions(self) -> list[FieldError]:
         errors = []
         if self.mean_output > self.max_tokens:

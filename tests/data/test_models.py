@@ -10,8 +10,11 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from enginemem import Architecture
+from enginemem.architecture import load_model, model_ids
 from enginemem.schema import ModelsFile
-from enginemem.schema.models import Model
+from enginemem.schema.models import ConfiguredModel, Model
+from public_configs import CONFIGS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
@@ -32,6 +35,8 @@ PRESETS = {
     "qwen3": {"qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b"},
     "mistral": {"mistral-7b-v0.3", "mistral-nemo-12b"},
 }
+DENSE = {model_id: model for model_id, model in MODELS.items() if isinstance(model, Model)}
+CONFIGURED = {model_id: model for model_id, model in MODELS.items() if isinstance(model, ConfiguredModel)}
 
 
 def counted(model: Model) -> int:
@@ -52,13 +57,40 @@ def counted(model: Model) -> int:
     return sum(shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in tensors)
 
 
-def test_the_presets_are_there_family_by_family() -> None:
-    assert {family: set(file.models) for family, file in FILES.items()} == PRESETS
+def test_the_dense_presets_are_there_family_by_family() -> None:
+    assert {family: set(FILES[family].models) for family in PRESETS} == PRESETS
+    assert set().union(*PRESETS.values()) == set(DENSE)
+
+
+def test_at_least_forty_models_are_presets() -> None:
+    assert len(MODELS) >= 40
+    assert set(model_ids()) == set(MODELS)
+
+
+@pytest.mark.parametrize("model_id", sorted(DENSE))
+def test_the_parameters_follow_from_the_shape(model_id: str) -> None:
+    assert DENSE[model_id].parameters == counted(DENSE[model_id])
 
 
 @pytest.mark.parametrize("model_id", sorted(MODELS))
-def test_the_parameters_follow_from_the_shape(model_id: str) -> None:
-    assert MODELS[model_id].parameters == counted(MODELS[model_id])
+def test_a_preset_has_the_parameters_that_its_file_states(model_id: str) -> None:
+    model = load_model(model_id)
+    assert (model.id, model.hub_id) == (model_id, MODELS[model_id].hub_id)
+    assert model.parameters == MODELS[model_id].parameters
+
+
+@pytest.mark.parametrize("model_id", sorted(CONFIGURED))
+def test_a_preset_has_the_facts_of_the_public_configuration(model_id: str) -> None:
+    model = load_model(model_id)
+    names = [model.hub_id, *model.hub_aliases]
+    public = [Architecture.from_hf_config(CONFIGS[name.replace("/", "--")]) for name in names]
+    for found in public:
+        assert (
+            found._replace(
+                id=model.id, name=model.name, hub_id=model.hub_id, hub_aliases=model.hub_aliases, family=model.family
+            )
+            == model
+        )
 
 
 def test_llama_3_1_8b_has_the_parameters_of_the_worked_comparison() -> None:
@@ -81,12 +113,12 @@ def test_every_source_is_a_file_of_a_public_repository() -> None:
 
 
 def test_a_count_that_the_shape_does_not_give_is_refused() -> None:
-    facts = MODELS["llama-3.1-8b"].model_dump()
+    facts = DENSE["llama-3.1-8b"].model_dump()
     with pytest.raises(ValidationError, match="the shape gives 8030261248 parameters, not 8030000000"):
         Model.model_validate(facts | {"parameters": 8_030_000_000})
 
 
 def test_heads_that_the_kv_heads_do_not_divide_are_refused() -> None:
-    facts = MODELS["llama-3.1-8b"].model_dump()
+    facts = DENSE["llama-3.1-8b"].model_dump()
     with pytest.raises(ValidationError, match="no multiple"):
         Model.model_validate(facts | {"kv_heads": 7})

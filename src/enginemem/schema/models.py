@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from enginemem.architecture import Architecture, configuration_of
 from enginemem.schema.base import Identifier, Json, StrictModel, Text
 from enginemem.schema.quantities import DecimalText
 
@@ -77,12 +78,34 @@ class Model(StrictModel):
         return tables + self.layers * layer + self.hidden_size
 
 
+class ConfiguredModel(StrictModel):
+    """A model of any family: the fields of its configuration that matter for memory, under their own names.
+
+    Decimals are quoted. The fields are read by the same parser that reads a pasted configuration.
+    """
+
+    name: Text
+    hub_id: HubId
+    hub_aliases: list[HubId] = Field(description="Checkpoints with exactly the same facts.")
+    config: dict[Text, JsonValue]
+    parameters: Count
+    source: ModelSource
+    checked: date | None = Field(default=None, description="The file's own date when left out.")
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        found = Architecture.from_hf_config(configuration_of({"config": self.config}))
+        if self.parameters != found.parameters:
+            raise ValueError(f"the shape gives {found.parameters} parameters, not {self.parameters}")
+        return self
+
+
 class ModelsFile(StrictModel):
     """The whole of one family's file."""
 
     family: Text
     checked: date
-    models: dict[Identifier, Model]
+    models: dict[Identifier, Model | ConfiguredModel]
 
     def generated(self) -> dict[str, Json]:
         """The file as the package carries it: family and date written into every model."""

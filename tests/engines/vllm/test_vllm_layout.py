@@ -10,11 +10,11 @@ from enginemem.engines.vllm.layout import (
     KvRow,
     PagesCannotBeUnifiedError,
     kv_groups,
-    model_rows,
     page_bytes,
     token_bytes,
 )
 from enginemem.engines.vllm.pool import KvPool, KvShortage, size_kv_cache
+from enginemem.engines.vllm.rows import model_rows
 
 FULL = KvRow("full", 16, n=4, kv_heads=8, head_size=128)
 SLIDING = KvRow("sliding", 16, n=8, kv_heads=8, head_size=128, window=1024)

@@ -283,8 +283,11 @@ def test_every_step_evaluates_to_its_value_and_sensitivity_is_the_plans(seed: in
         if result.status == "ok":
             assert result.running is not None
             assert result.running >= 1
-            assert result.running_steady is not None
-            assert result.running_steady.low <= result.running_steady.mean <= result.running_steady.high
+            # No measurement covers the steady state of chunked or recurrent layers.
+            kinds = {spec.kind for spec in scenario.model.layers} - {"none"}
+            assert (result.running_steady is not None) == (kinds <= {"full", "sliding", "mla"})
+            if result.running_steady is not None:
+                assert result.running_steady.low <= result.running_steady.mean <= result.running_steady.high
         else:
             assert result.reason
         for assumption in (0, 1_800_000_000, rng.randrange(10**11)):
@@ -332,11 +335,15 @@ def test_chunked_layers_have_no_steady_state_yet() -> None:
     assert result.kv_tokens_logged == 520_826  # vector kv-026
 
 
-def test_latent_layers_wait_for_their_backend() -> None:
-    assert with_layers_status(LayerSpec("mla", 61, 1, 576, 0)) == "not_modeled"
+def test_latent_rows_are_whole_on_every_gpu_and_sparse_ones_bring_their_indexer() -> None:
+    knobs = knob(kv_cache_memory_bytes="40GB")
+    plain = with_layers(LayerSpec("mla", 61, 1, 576, 0), tp=8, model="llama-3.1-70b", **knobs)
+    assert (plain.kv_bytes_per_token, plain.page_tokens) == (61 * 576 * 2, 16)
+    sparse = with_layers(LayerSpec("mla", 61, 1, 576, 0, index_head=128), gpu="h200-sxm", **knobs)
+    assert (sparse.kv_bytes_per_token, sparse.page_tokens) == (61 * (576 * 2 + 132), 64)
 
 
-def with_layers_status(*layers: LayerSpec) -> str:
-    scenario = Scenario()
-    scenario.model = scenario.model._replace(layers=layers)
-    return vllm.plan(scenario, RELEASE).status
+def test_sparse_latent_layers_wait_for_a_backend_on_old_parts() -> None:
+    scenario = Scenario(gpu="a100-80-sxm")
+    scenario.model = scenario.model._replace(layers=(LayerSpec("mla", 61, 1, 576, 0, index_head=128),))
+    assert vllm.plan(scenario, RELEASE).status == "not_modeled"

@@ -10,8 +10,9 @@ import pytest
 
 from enginemem.architecture import load_model
 from enginemem.engines.vllm.budget import available_bytes, requested_bytes
-from enginemem.engines.vllm.layout import max_in_flight_tokens, model_rows
+from enginemem.engines.vllm.layout import max_in_flight_tokens
 from enginemem.engines.vllm.pool import KvPool, size_kv_cache
+from enginemem.engines.vllm.rows import model_rows
 from enginemem.engines.vllm.weights import buffer_bytes, weight_bytes
 from enginemem.release import load_release
 

@@ -20,7 +20,7 @@ from enginemem.engines.sglang.running import (
     record_running,
     steady_mean,
 )
-from enginemem.engines.sglang.serve import record_dispatch, record_pool
+from enginemem.engines.sglang.serve import check_window_pool, record_dispatch, record_pool
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
 
@@ -54,11 +54,12 @@ def _stages(run: Run) -> None:
     mib = record_capacity(run, options, part)
     config = record_configuration(run, model, options, part, mib=mib)
     run.plan.weights_bytes = record_weights(run)
-    free = record_budget(run, part, config, weight_bytes=run.plan.weights_bytes)
-    server = record_pool(run, model, options, config, free)
+    free = record_budget(run, part, model, options, config, weight_bytes=run.plan.weights_bytes)
+    server = record_pool(run, model, options, config, free, major=part.capability[0])
     # The server is up; only now does it see a request.
     load = record_request(run, server)
     running = record_running(run, config, server, load)
+    check_window_pool(run, model, config, server)
     record_dispatch(run, config, server, running=running)
 
 

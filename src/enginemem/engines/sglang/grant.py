@@ -7,14 +7,20 @@ from typing import NamedTuple
 
 from enginemem.derivation import Operand
 from enginemem.engines.sglang import budget as granted
-from enginemem.engines.sglang.reserve import Reserve
+from enginemem.engines.sglang.model import ModelFacts
+from enginemem.engines.sglang.options import Options
+from enginemem.engines.sglang.pool import States
+from enginemem.engines.sglang.reserve import Reserve, mem_fraction_static, vision_size
 from enginemem.engines.sglang.resolve import Configuration
 from enginemem.engines.sglang.run import Part, Run, StopPlan
+from enginemem.engines.sglang.states import record_states
 from enginemem.engines.sglang.weights import WIDE, weights
 from enginemem.units import GIB
 
 
-def record_reserve(run: Run, config: Configuration, reserve: Reserve, *, mib: int, gpus: int) -> None:
+def record_reserve(
+    run: Run, model: ModelFacts, config: Configuration, reserve: Reserve, *, mib: int, gpus: int
+) -> None:
     """The parts of the reserve and the fraction that follows, each a step."""
     release, steps = run.release, run.steps
     per_token = release.number("activation_mib_per_token")
@@ -50,18 +56,27 @@ def record_reserve(run: Run, config: Configuration, reserve: Reserve, *, mib: in
     operands = {
         "decode": (config.decode_graph_max_bs, "requests"),
         "each_decode": (release.integer("decode_graph_mib"), "MiB"),
-        "prefill": (config.reserved_prefill_count, "sizes"),
-        "each_prefill": (release.integer("prefill_graph_mib"), "MiB"),
     }
+    expression, note = "float(decode * each_decode + prefill * each_prefill)", None
+    if reserve.graphs.prefill == config.reserved_prefill_count * release.integer("prefill_graph_mib"):
+        operands["prefill"] = (config.reserved_prefill_count, "sizes")
+        operands["each_prefill"] = (release.integer("prefill_graph_mib"), "MiB")
+    else:
+        expression = "float(decode * each_decode + prefill)"
+        operands["prefill"] = (reserve.graphs.prefill, "MiB")
+        note = (
+            "latent attention: one figure for all prefill graphs" if model.mla else "no prefill graphs for this class"
+        )
     steps.add(
         "reserve.graphs",
         "Reserve for CUDA graphs",
-        "float(decode * each_decode + prefill * each_prefill)",
+        expression,
         reserve.graphs.total,
         "MiB",
         operands,
         "graph_reserve",
         role="add",
+        note=note,
     )
     operands = {
         "base": (reserve.base, "MiB"),
@@ -86,58 +101,78 @@ def record_reserve(run: Run, config: Configuration, reserve: Reserve, *, mib: in
         "reserve": (reserve.total, "MiB"),
         "decimals": (release.integer("fraction_decimals"), ""),
     }
+    expression = "round((capacity - reserve) / capacity, decimals)"
+    plain = mem_fraction_static(release, mib=mib, reserve_mib=reserve.total)
+    if config.mem_fraction_static != plain and model.vision is not None:
+        expression = f"{expression} * (most * clamp(1.0 - slope * (size - 1.0), low, high))"
+        operands |= {
+            "most": (release.number("vision_factor"), ""),
+            "slope": (release.number("vision_sensitivity"), ""),
+            "size": (vision_size(release, model.vision), "encoders of the reference size"),
+            "low": (release.number("vision_low"), ""),
+            "high": (release.number("vision_high"), ""),
+        }
     steps.add(
         "resolve.fraction",
         "Static fraction",
-        "round((capacity - reserve) / capacity, decimals)",
+        expression,
         config.mem_fraction_static,
         "",
         operands,
         "fraction",
+        note="lowered for the vision encoder, by its size" if model.vision is not None else None,
     )
 
 
 class Free(NamedTuple):
-    """Free GiB before and after the weights, and the pool's bytes."""
+    """Free GiB before and after the weights, the pool's bytes, and the pool of recurrent states."""
 
     before: float
     after: float
     pool: int
+    states: States | None = None
 
 
 def record_weights(run: Run) -> int:
     """Bytes of the weights on one GPU, with steps."""
     scenario, steps = run.scenario, run.steps
-    held = weights(
+    dtype = scenario.text("weight_dtype")
+    found = weights(
         scenario.model,
         tp=scenario.tp,
-        fp8=scenario.text("weight_dtype") == "fp8",
+        weight_dtype=dtype,
         vocabulary_multiple=run.release.integer("vocabulary_multiple"),
     )
-    narrow = held.linear_bytes < WIDE
+    held, other = found.held, found.held.embedding + found.held.head + found.held.small
+    stored = dtype == "auto" and scenario.model.quantization is not None
+    each = 1 if dtype == "fp8" else WIDE
     operands: dict[str, Operand] = {
-        "linear": (held.linear, "parameters"),
-        "linear_bytes": (held.linear_bytes, "bytes each"),
-        "other": (held.other, "parameters"),
+        "linear": (held.linear // each, "parameters"),
+        "linear_bytes": (each, "bytes each"),
+        "other": (other // WIDE, "parameters"),
         "other_bytes": (WIDE, "bytes each"),
     }
+    expression = "linear * linear_bytes + other * other_bytes"
+    if stored or other % WIDE:
+        operands = {"linear": (held.linear, "bytes"), "scales": (held.scales, "bytes"), "other": (other, "bytes")}
+        expression = "linear + scales + other"
+    if found.copies:
+        operands["latent_copies"] = (found.copies, "bytes")
+        expression += " + latent_copies"
+    note = "parameters only: the engine measures the drop of free memory"
+    if each < WIDE:
+        note = "embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted"
+    elif stored:
+        note = f"matrices as the checkpoint's {scenario.model.quantization} quantisation stores them"
     steps.add(
-        "weights.total",
-        "Weights",
-        "linear * linear_bytes + other * other_bytes",
-        held.total,
-        "bytes",
-        operands,
-        "weights",
-        "vocabulary",
-        note="embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted"
-        if narrow
-        else "parameters only: the engine measures the drop of free memory",
+        "weights.total", "Weights", expression, found.total, "bytes", operands, "weights", "vocabulary", note=note
     )
-    return held.total
+    return found.total
 
 
-def record_budget(run: Run, part: Part, config: Configuration, *, weight_bytes: int) -> Free:
+def record_budget(
+    run: Run, part: Part, model: ModelFacts, options: Options, config: Configuration, *, weight_bytes: int
+) -> Free:
     """The subtractions from the CUDA total to the pool, each a step; stops the plan when nothing is left."""
     steps, fraction = run.steps, config.mem_fraction_static
     preload: int | Fraction = run.scenario.preload
@@ -179,10 +214,20 @@ def record_budget(run: Run, part: Part, config: Configuration, *, weight_bytes: 
         role="subtract",
         note="activations, CUDA graphs, workspaces and the request table come out of the slack; the pool never shrinks",
     )
-    rest = after - slack
-    pool = granted.pool_bytes(rest)
     operands = {"after": (after, "GiB"), "slack": (slack, "GiB"), "gib": gib}
-    steps.add("budget.pool", "KV pool", "int((after - slack) * gib)", pool, "bytes", operands, "profile")
+    expression, rest = "after - slack", after - slack
+    images = granted.multimodal_gib(
+        run.release, multimodal=model.vision is not None, transport=options.mm_feature_transport
+    )
+    if images:
+        expression, rest = f"{expression} - images", rest - images
+        operands["images"] = (images, "GiB")
+    states = record_states(run, model, options, config, rest=rest)
+    if states is not None:
+        expression, rest = f"{expression} - (slots + 1) * state / gib", states.rest
+        operands |= {"slots": (states.slots, "slots"), "state": (states.bytes_each, "bytes")}
+    pool = granted.pool_bytes(rest)
+    steps.add("budget.pool", "KV pool", f"int(({expression}) * gib)", pool, "bytes", operands, "profile")
     if rest <= 0:
         least = granted.no_memory(run.release, before, after)
         raise StopPlan(
@@ -191,4 +236,4 @@ def record_budget(run: Run, part: Part, config: Configuration, *, weight_bytes: 
             f"{least.minimum_fraction:.4f} is needed, the engine suggests more than {least.suggested_fraction:.3f}",
             binds="does_not_fit",
         )
-    return Free(before, after, pool)
+    return Free(before, after, pool, states)

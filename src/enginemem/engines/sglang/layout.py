@@ -70,8 +70,13 @@ def kv_cell(
         return Cell(layers * (row + model.index_head + model.index_head // block * scale), 0)
     heads = heads_per_gpu(model.kv_heads, attention_tp=options.attention_tp)
     token = heads * (model.head + model.v_head) * element_bytes
-    window = 0 if model.window is None else stage_layers(model.window.layers, pp=options.pp_size) * token
-    return Cell(layers * token, window)
+    if model.window is None:
+        return Cell(layers * token, 0)
+    own = model.window
+    if own.kv_heads:
+        token = heads_per_gpu(own.kv_heads, attention_tp=options.attention_tp) * (own.head + own.v_head) * element_bytes
+    full = heads * (model.head + model.v_head) * element_bytes
+    return Cell(layers * full, stage_layers(own.layers, pp=options.pp_size) * token)
 
 
 def state_bytes(
@@ -79,9 +84,12 @@ def state_bytes(
 ) -> int:
     """Bytes of one recurrent state on one GPU, all recurrent layers of the largest stage (configs/mamba_utils.py)."""
     ssm_bytes = release.integer("mamba_ssm_bytes")
-    if ssm_dtype in ("bfloat16", "float16"):
+    if (ssm_dtype or linear.dtype) in ("bfloat16", "float16"):
         ssm_bytes = release.integer("mamba_conv_bytes")
-    conv = linear.conv_channels // attention_tp * (linear.kernel - 1) * release.integer("mamba_conv_bytes")
+    shared = 2 * linear.groups * linear.group_width
+    channels = (linear.conv_channels - shared) // attention_tp
+    channels += 2 * max(1, linear.groups // attention_tp) * linear.group_width
+    conv = channels * (linear.kernel - 1) * release.integer("mamba_conv_bytes")
     ssm = linear.heads // attention_tp * linear.rows * linear.columns * ssm_bytes
     return (conv + ssm) * stage_layers(linear.layers, pp=pp)
 

@@ -81,7 +81,7 @@ def record_configuration(run: Run, model: ModelFacts, options: Options, part: Pa
     _note_resolved(run, options, config)
     _record_graphs(run, options, config, mib=mib)
     if config.reserve is not None:
-        record_reserve(run, config, config.reserve, mib=mib, gpus=options.tp_size)
+        record_reserve(run, model, config, config.reserve, mib=mib, gpus=options.tp_size)
     return config
 
 
@@ -124,7 +124,9 @@ def _record_graphs(run: Run, options: Options, config: Configuration, *, mib: in
     if graph is not None:
         expression, operands = "given", {"given": (graph, "requests")}
     elif cap is not None:
-        expression, operands = "min(default, cap)", {**operands, "cap": (cap, "requests")}
+        # A vision model on a large Hopper part raises the default to the cap; others only clip it.
+        raised = config.decode_graph_max_bs > defaults.decode_graph
+        expression, operands = "cap" if raised else "min(default, cap)", {**operands, "cap": (cap, "requests")}
     else:
         expression = "default"
     steps.add(

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from enginemem.architecture import Architecture
+from enginemem.architecture import Architecture, LayerSpec
 
 
 class Window(NamedTuple):
-    """Sliding-window layers: how many, and their window in tokens."""
+    """Sliding-window layers: how many, and their window in tokens; heads and widths where they have their own (0: those
+    of the full layers)."""
 
     layers: int
     tokens: int
+    kv_heads: int = 0
+    head: int = 0
+    v_head: int = 0
 
 
 class LinearAttention(NamedTuple):
     """Recurrent layers: how many, elements of the convolution's channels (unsharded) with its kernel width, and the
-    state's heads, rows and columns."""
+    state's heads, rows and columns. Channels of `groups` groups are copied once there are more GPUs; `dtype` is the
+    state's own type where the configuration names a narrow one."""
 
     layers: int
     conv_channels: int
@@ -25,6 +30,9 @@ class LinearAttention(NamedTuple):
     heads: int
     rows: int
     columns: int
+    groups: int = 0
+    group_width: int = 0
+    dtype: str | None = None
 
 
 class Vision(NamedTuple):
@@ -106,24 +114,66 @@ def _vision(config: Mapping[str, Any]) -> Vision | None:
 
 
 def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, ...]) -> ModelFacts | None:
-    """Facts of a preset; None when it has layers that no rule here covers (recurrent, chunked, MLA, mixed heads)."""
-    full = windowed = 0
-    tokens: int | None = None
-    first = model.layers[0]
-    for spec in model.layers:
-        same = (spec.kv_heads, spec.head_size, spec.v_head_size) == (first.kv_heads, first.head_size, first.v_head_size)
-        if spec.kind not in ("full", "sliding") or not same:
+    """Facts of a model; None when it has layers that no rule here covers (Mamba-1, layers of different heads).
+
+    Window and chunked layers form a pool of their own in the classes of `hybrid_classes`, and keep the whole context in
+    others; blocks without attention are allocated all the same.
+    """
+    hybrid = model.class_name in hybrid_classes
+    local = [spec for spec in model.layers if hybrid and spec.kind in ("sliding", "chunked")]
+    states = [spec for spec in model.layers if spec.kind == "recurrent"]
+    idle = [spec for spec in model.layers if spec.kind == "none"]
+    full = [spec for spec in model.layers if spec not in local and spec not in states and spec not in idle]
+    shapes = {(spec.kv_heads, spec.head_size, spec.v_head_size, spec.kind == "mla") for spec in full}
+    recurrent = {spec.recurrent for spec in states}
+    if len(shapes) != 1 or len({spec._replace(layers=1) for spec in local}) > 1 or len(recurrent) > 1:
+        return None
+    if any(state is None or state.mixer not in ("mamba2", "gdn", "kda") for state in recurrent):
+        return None
+    first, latent = full[0], model.latent_rank or 0
+    layers = sum([spec.layers for spec in full])
+    if idle and not states:
+        if model.family != "Llama-Nemotron":
             return None
-        if spec.kind == "sliding" and model.class_name in hybrid_classes:
-            windowed, tokens = windowed + spec.layers, spec.window
-        else:
-            full += spec.layers
+        layers = model.num_layers
+    mla = first.kind == "mla"
     return ModelFacts(
         class_name=model.class_name,
-        full_layers=full,
+        full_layers=layers,
         context=model.max_position,
         kv_heads=first.kv_heads,
-        head=first.head_size,
+        head=0 if mla else first.head_size,
         v_head=first.v_head_size,
-        window=None if tokens is None else Window(windowed, tokens),
+        latent=latent if mla else 0,
+        rope=first.head_size - latent if mla else 0,
+        index_head=max([spec.index_head for spec in full]),
+        window=_window(local),
+        linear=_linear(states),
+        vision=None if model.vision is None else Vision(model.vision.layers, model.vision.hidden_size),
+        sinks=model.sinks,
+    )
+
+
+def _window(local: list[LayerSpec]) -> Window | None:
+    if not local:
+        return None
+    first = local[0]
+    tokens = first.window or first.chunk or 1
+    return Window(sum([spec.layers for spec in local]), tokens, first.kv_heads, first.head_size, first.v_head_size)
+
+
+def _linear(states: list[LayerSpec]) -> LinearAttention | None:
+    if not states or states[0].recurrent is None:
+        return None
+    state = states[0].recurrent
+    return LinearAttention(
+        layers=sum([spec.layers for spec in states]),
+        conv_channels=state.channels,
+        kernel=state.kernel,
+        heads=state.heads,
+        rows=state.rows,
+        columns=state.columns,
+        groups=state.groups,
+        group_width=state.group_width,
+        dtype={"bf16": "bfloat16", "fp16": "float16"}.get(state.dtype or ""),
     )

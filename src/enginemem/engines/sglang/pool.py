@@ -134,16 +134,19 @@ def draft_tokens(release: EngineRelease, options: Options) -> int:
     return options.speculative_num_draft_tokens or 0
 
 
-class _States(NamedTuple):
+class States(NamedTuple):
+    """A pool of recurrent states: bytes and number of the slots, slots a request takes, GiB left for the KV pool."""
+
     bytes_each: int
     slots: int
     per_request: int
     rest: float
 
 
-def _states(
+def state_slots_of(
     release: EngineRelease, model: ModelFacts, options: Options, config: Configuration, *, rest: float
-) -> _States | None:
+) -> States | None:
+    """The pool of recurrent states out of `rest` GiB; None for a model without recurrent layers."""
     if model.linear is None:
         return None
     each = state_bytes(
@@ -175,7 +178,7 @@ def _states(
         slots=fixed,
         draft=(drafts, cap // dp, per_request) if spends and cap is not None else None,
     )
-    return _States(each, states.slots, per_request, states.rest)
+    return States(each, states.slots, per_request, states.rest)
 
 
 def _tokens(
@@ -228,7 +231,7 @@ def size_pool(
         release, multimodal=model.vision is not None, transport=options.mm_feature_transport
     )
     rest = granted.budget(before, after, fraction=fraction, multimodal=reserved).rest
-    states = _states(release, model, options, config, rest=rest)
+    states = state_slots_of(release, model, options, config, rest=rest)
     if states is not None:
         if states.slots <= 0:
             return PoolProblem("state_pool_too_small", fraction)

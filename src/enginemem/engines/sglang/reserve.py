@@ -123,14 +123,19 @@ def mem_fraction_static(release: EngineRelease, *, mib: float | None, reserve_mi
     return round((mib - reserve_mib) / mib, release.integer("fraction_decimals"))
 
 
+def vision_size(release: EngineRelease, vision: Vision) -> float:
+    """The vision encoder's size as a multiple of the reference encoder's; fields it lacks count as the reference's."""
+    base_layers, base_hidden = release.integer("vision_layers"), release.integer("vision_hidden_size")
+    layers = base_layers if vision.layers is None else vision.layers
+    hidden = base_hidden if vision.hidden_size is None else vision.hidden_size
+    return layers * (hidden * hidden) / (base_layers * (base_hidden * base_hidden))
+
+
 def vision_fraction(release: EngineRelease, fraction: float, vision: Vision | None) -> float:
     """The fraction of a vision-language model, not rounded again (memory_hook.py adjust_mem_fraction_for_vlm)."""
     if vision is None:
         return fraction
-    base_layers, base_hidden = release.integer("vision_layers"), release.integer("vision_hidden_size")
-    layers = base_layers if vision.layers is None else vision.layers
-    hidden = base_hidden if vision.hidden_size is None else vision.hidden_size
-    ratio = layers * (hidden * hidden) / (base_layers * (base_hidden * base_hidden))
+    ratio = vision_size(release, vision)
     factor = 1.0 - release.number("vision_sensitivity") * (ratio - 1.0)
     factor = max(release.number("vision_low"), min(release.number("vision_high"), factor))
     return fraction * (release.number("vision_factor") * factor)

@@ -60,8 +60,15 @@ def options_of(scenario: Scenario) -> Options:
         page_size=scenario.integer("sglang.page_size"),
         cuda_graph_max_bs_decode=scenario.integer("sglang.cuda_graph_max_bs"),
         context_length=scenario.integer("max_model_len"),
-        kv_cache_dtype=KV_DTYPES[scenario.text("kv_dtype")],
+        kv_cache_dtype=KV_DTYPES[kv_type(scenario)],
     )
+
+
+def kv_type(scenario: Scenario) -> str:
+    """The KV type that the user or the checkpoint asks for; the engine reads only ModelOpt's own declaration."""
+    given, model = scenario.text("kv_dtype"), scenario.model
+    declared = model.kv_cache_dtype if model.quantization == "modelopt" else None
+    return declared or given if given == "auto" else given
 
 
 def part_of(run: Run) -> Part:
@@ -79,14 +86,12 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
     scenario, release = run.scenario, run.release
     if model is None:
         raise StopPlan("not_modeled", f"{scenario.model.name} has layers that are not modeled for this engine")
-    if model.window is not None:
-        raise StopPlan("not_modeled", f"{scenario.model.name}: admission over a window pool is not modeled")
     major, minor = part.capability
     needed = release.integer("fp8_weights_capability")
     if scenario.text("weight_dtype") == "fp8" and 10 * major + minor < needed:
         least = f"{needed // 10}.{needed % 10}"
         raise StopPlan("refused", f"FP8 weights need compute capability {least}; {part.gpu.name} has {major}.{minor}")
-    if scenario.text("kv_dtype") == "nvfp4":
+    if kv_type(scenario) == "nvfp4":
         if major not in release.integers("fp4_kv_majors"):
             raise StopPlan("refused", f"an nvfp4 KV cache needs a Blackwell GPU; {part.gpu.name} has {major}.{minor}")
         raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modeled")

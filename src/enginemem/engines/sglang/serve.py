@@ -6,57 +6,46 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.derivation import Operand
+from enginemem.engines.sglang.cell import record_cell, record_tokens
 from enginemem.engines.sglang.dispatch import captured_decode_graphs, graph_note
 from enginemem.engines.sglang.grant import Free
-from enginemem.engines.sglang.layout import heads_per_gpu, kv_element_bytes
+from enginemem.engines.sglang.layout import kv_cell, kv_element_bytes
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
-from enginemem.engines.sglang.pool import plain_tokens, request_cap, table_bytes
+from enginemem.engines.sglang.pool import request_cap, table_bytes, window_cap
 from enginemem.engines.sglang.resolve import DISABLED, Configuration
 from enginemem.engines.sglang.run import Run, StopPlan
 from enginemem.units import GIB
 
 
 class Server(NamedTuple):
-    """A started server: pool and page in tokens, its request cap and context length."""
+    """A started server: pool and page in tokens, its request cap and context length, and the tokens of the pool of
+    window layers where they have one."""
 
     tokens: int
     page: int
     cap: int
     context: int
+    window: int | None = None
 
 
-def record_pool(run: Run, model: ModelFacts, options: Options, config: Configuration, free: Free) -> Server:
+def record_pool(
+    run: Run, model: ModelFacts, options: Options, config: Configuration, free: Free, *, major: int
+) -> Server:
     """Tokens, request cap and table; stops the plan when the pool holds nothing."""
-    plan, release, steps = run.plan, run.release, run.steps
+    plan, release = run.plan, run.release
     element = kv_element_bytes(release, config.kv_cache_dtype) or 0
-    heads = heads_per_gpu(model.kv_heads, attention_tp=options.attention_tp)
-    cell = model.full_layers * heads * (model.head + model.v_head) * element
-    operands: dict[str, Operand] = {
-        "layers": (model.full_layers, "layers"),
-        "heads": (heads, "KV heads on this GPU"),
-        "key": (model.head, "elements"),
-        "value": (model.v_head, "elements"),
-        "element": (element, "bytes"),
-    }
-    steps.add(
-        "layout.token",
-        "KV bytes a token",
-        "layers * heads * (key + value) * element",
-        cell,
-        "bytes",
-        operands,
-        "cell",
-        note="sliding-window layers keep the whole context: this class has no window pool" if _windowed(run) else None,
-    )
+    cell = kv_cell(release, model, options, kv_cache_dtype=config.kv_cache_dtype, element_bytes=element, major=major)
+    record_cell(run, model, options, config, cell, element=element, major=major)
     page = config.page_size
-    tokens = plain_tokens(free.pool, cell=cell, page=page)
-    operands = {"pool": (free.pool, "bytes"), "token": (cell, "bytes"), "page": (page, "tokens")}
-    steps.add("pool.tokens", "KV tokens", "pool // token // page * page", tokens, "tokens", operands, "tokens")
-    plan.kv_pool_bytes, plan.kv_bytes_per_token, plan.kv_fixed_bytes_per_request = free.pool, cell, 0
+    found = record_tokens(run, model, cell, pool=free.pool, page=page)
+    tokens = found.full
+    states = 0 if free.states is None else free.states.bytes_each * free.states.per_request
+    plan.kv_pool_bytes, plan.kv_fixed_bytes_per_request = free.pool, states
+    plan.kv_bytes_per_token = cell.full + cell.window
     plan.page_tokens, plan.blocks, plan.kv_tokens, plan.kv_tokens_logged = page, tokens // page, tokens, tokens
     context = options.context_length or model.context
-    cap = _record_cap(run, config, tokens=tokens, context=context)
+    cap = _record_cap(run, config, free, tokens=tokens, context=context)
     if cap <= 0:
         raise StopPlan(
             "does_not_fit",
@@ -73,14 +62,10 @@ def record_pool(run: Run, model: ModelFacts, options: Options, config: Configura
         f"max_total_num_tokens={tokens}, chunked_prefill_size={config.chunked_prefill_size}, "
         f"max_prefill_tokens={config.max_prefill_tokens}, max_running_requests={cap}, context_len={context}"
     )
-    return Server(tokens, page, cap, context)
+    return Server(tokens, page, cap, context, found.window)
 
 
-def _windowed(run: Run) -> bool:
-    return any(spec.kind == "sliding" for spec in run.scenario.model.layers)
-
-
-def _record_cap(run: Run, config: Configuration, *, tokens: int, context: int) -> int:
+def _record_cap(run: Run, config: Configuration, free: Free, *, tokens: int, context: int) -> int:
     release, requested = run.release, config.max_running_requests
     cap = request_cap(release, tokens=tokens, context=context, requested=requested)
     each: Operand = (release.integer("request_cap_tokens"), "tokens")
@@ -101,6 +86,11 @@ def _record_cap(run: Run, config: Configuration, *, tokens: int, context: int) -
             "high": (release.integer("request_cap_high"), "requests"),
             "each": each,
         }
+    if free.states is not None:
+        slots, each_request = free.states.slots, free.states.per_request
+        expression = f"min({expression}, slots // slots_a_request)"
+        operands |= {"slots": (slots, "slots"), "slots_a_request": (each_request, "slots")}
+        cap = min(cap, slots // each_request)
     run.steps.add("pool.request_cap", "Request cap", expression, cap, "requests", operands, "request_cap", role="limit")
     return cap
 
@@ -184,3 +174,28 @@ def record_dispatch(run: Run, config: Configuration, server: Server, *, running:
         note=note,
     )
     plan.graph_note = note
+
+
+def check_window_pool(run: Run, model: ModelFacts, config: Configuration, server: Server) -> None:
+    """Stop the plan when the pool of window layers, not the full one, limits the requests: that admission is not
+    modelled. A request holds its window there, and what eviction has not yet taken."""
+    if model.window is None or server.window is None:
+        return
+    plan, steady = run.plan, run.plan.running_steady
+    most = max(plan.running or 0, plan.running_burst or 0, 0 if steady is None else int(steady.high) + 1)
+    held = window_cap(
+        run.release,
+        window=min(model.window.tokens, run.scenario.prompt + (plan.output_limit or 0)),
+        page=server.page,
+        requests=most,
+        chunk=config.chunked_prefill_size,
+        overlap=not config.disable_overlap_schedule,
+        role="null",
+        draft_tokens=1,
+    )
+    if held > server.window:
+        raise StopPlan(
+            "not_modeled",
+            f"{most:,} requests may hold {held:,} tokens of the window pool's {server.window:,}: admission where that "
+            "pool binds is not modeled",
+        )

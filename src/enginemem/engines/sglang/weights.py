@@ -5,29 +5,41 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from enginemem.architecture import Architecture
+from enginemem.tensors import HeldBytes, held_bytes, narrowed, piece
 
 WIDE = 2
 """Bytes of a 16-bit parameter."""
 
 
 class Weights(NamedTuple):
-    """Parameters and bytes on one GPU: the matrices of the layers, and all that stays in 16 bits."""
+    """Bytes on one GPU: what the checkpoint's tensors take, and the 16-bit copies that latent attention keeps of its
+    projection up from the latent row."""
 
-    linear: int
-    other: int
-    linear_bytes: int
+    held: HeldBytes
+    copies: int
 
     @property
     def total(self) -> int:
-        """Bytes of all parameters."""
-        return self.linear * self.linear_bytes + self.other * WIDE
+        """All parameters and copies."""
+        return self.held.total + self.copies
 
 
-def weights(model: Architecture, *, tp: int, fp8: bool, vocabulary_multiple: int) -> Weights:
-    """Weights of one of `tp` GPUs; `fp8` stores the layers' matrices in one byte, without counting their scales.
+def weights(model: Architecture, *, tp: int, weight_dtype: str, vocabulary_multiple: int) -> Weights:
+    """Weights of one of `tp` GPUs; `weight_dtype` fp8 stores the layers' matrices in one byte, without their scales.
 
     The vocabulary is padded to `vocabulary_multiple` (vocab_parallel_embedding.py). What the engine really measures is
     the drop of free memory, which includes rounding by the allocator.
     """
-    shard = model.shard(tp=tp, vocabulary_multiple=vocabulary_multiple)
-    return Weights(shard.linear, shard.embedding + shard.head + shard.small, 1 if fp8 else WIDE)
+    held = held_bytes(model.inventory, tp=tp, vocabulary_multiple=vocabulary_multiple, linear=narrowed(weight_dtype))
+    return Weights(held, latent_copies(model, tp=tp))
+
+
+def latent_copies(model: Architecture, *, tp: int) -> int:
+    """Bytes of w_kc and w_vc, derived from kv_b_proj and kept beside it in 16 bits (deepseek_weight_loader.py)."""
+    total = 0
+    for block in model.inventory.kinds:
+        for tensor in block.tensors:
+            if tensor.name.endswith(".kv_b_proj"):
+                rows, columns, _ = piece(tensor, tp=tp, vocabulary_multiple=1)
+                total += block.layers * rows * columns * WIDE
+    return total

@@ -41,7 +41,9 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
     result.page_tokens = config.tokens_per_block
     result.kv_fixed_bytes_per_request = 0
     sizes = dispatch.record(config, release, result, derivation)
-    result.weights_bytes = weights.record(scenario.model, release, derivation, tp=scenario.tp, fp8=config.fp8_weights)
+    result.weights_bytes = weights.record(
+        scenario.model, release, derivation, tp=scenario.tp, weight_dtype=scenario.text("weight_dtype")
+    )
     total = scenario.gpu.cuda_total
     if total is None:
         return result.stop(

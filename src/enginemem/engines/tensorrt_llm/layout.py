@@ -41,6 +41,11 @@ def layout_problem(specs: Sequence[LayerSpec]) -> str | None:
     attention = [spec for spec in specs if spec.kind in _ATTENTION]
     if not attention:
         return "the model has no attention layer"
+    if any(spec.index_head for spec in attention):
+        return "the cache of a sparse indexer's keys follows rules of release 1.2.1 that are not known here"
+    mixers = {spec.recurrent.mixer for spec in specs if spec.recurrent is not None} - {"mamba2", "gdn"}
+    if mixers:
+        return f"recurrent layers of type {', '.join(sorted(mixers))}: release 1.2.1 is not known to keep their states"
     if len({(spec.head_size, spec.kind == "mla") for spec in attention}) > 1:
         return "its attention layers have different head widths; release 1.2.1 sizes the cache with one"
     if any(spec.kind != "mla" and spec.v_head_size != spec.head_size for spec in attention):
@@ -138,15 +143,21 @@ def recurrent_state_bytes(specs: Sequence[LayerSpec], *, tp: int, slots: int, st
 
 
 def record(specs: Sequence[LayerSpec], derivation: Derivation, *, tp: int) -> None:
-    """The steps of the elements per token, stored and estimated, where one kind of layer makes up the model."""
-    if len(specs) > 1:
+    """The steps of the elements per token, stored and estimated, for attention layers of the same heads."""
+    attention = [spec for spec in specs if spec.kind in _ATTENTION]
+    spec, layers = attention[0], sum([other.layers for other in attention])
+    if any(other.kv_heads != spec.kv_heads for other in attention):
         return
-    spec = specs[0]
-    sizes: dict[str, Operand] = {"layers": (spec.layers, "layers"), "head_dim": (spec.head_size, "elements")}
+    sizes: dict[str, Operand] = {"layers": (layers, "layers"), "head_dim": (spec.head_size, "elements")}
     stored, estimated = "layers * head_dim", "layers * head_dim"
     if spec.kind != "mla":
         sizes |= {"kv_heads": (spec.kv_heads, "heads"), "tp": (tp, "GPUs")}
         stored, estimated = "2 * layers * ceil_div(kv_heads, tp) * head_dim", "2 * layers * (head_dim * kv_heads // tp)"
+    note = None
+    if any(other.kind in ("sliding", "chunked") for other in attention):
+        note = "Sliding windows count at full length: no attention window is set by default."
+    elif len(attention) < len(specs):
+        note = "Attention layers only; recurrent states are tensors beside the pool."
     derivation.add(
         "layout.elements",
         "KV elements per token",
@@ -155,9 +166,7 @@ def record(specs: Sequence[LayerSpec], derivation: Derivation, *, tp: int) -> No
         "elements",
         sizes,
         "kv_bytes",
-        note="Sliding windows count at full length: no attention window is set by default."
-        if spec.kind in ("sliding", "chunked")
-        else None,
+        note=note,
     )
     derivation.add(
         "layout.estimated_elements",

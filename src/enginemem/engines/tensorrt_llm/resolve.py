@@ -58,7 +58,8 @@ def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None
     if scenario.text("weight_dtype") == "fp8" and capability < lowest:
         return NotModeled(_too_old(gpu.name, capability, lowest, "FP8 weights are supported on Ada and newer"))
     major = release.integer("nvfp4_kv_compute_capability_major")
-    if scenario.text("kv_dtype") == "nvfp4" and capability[0] != major:
+    declared = model.kv_cache_dtype if scenario.text("kv_dtype") == "auto" else scenario.text("kv_dtype")
+    if declared == "nvfp4" and capability[0] != major:
         return NotModeled(
             f"an NVFP4 KV cache is documented for compute capability {major}.x only; {gpu.name} has "
             f"{capability[0]}.{capability[1]}: choose --kv-dtype fp8 or bf16"
@@ -163,8 +164,9 @@ def _rest(
     dtypes = {}
     for name in ("weight_dtype", "kv_dtype"):
         text = scenario.text(name)
-        # No preset's checkpoint states a KV quantisation, so auto is the model's 16-bit type.
-        dtypes[name] = scenario.model.dtype if text == "auto" else text
+        # auto is the checkpoint's KV quantisation where it states one, else the model's 16-bit type.
+        declared = scenario.model.kv_cache_dtype if name == "kv_dtype" else None
+        dtypes[name] = (declared or scenario.model.dtype) if text == "auto" else text
         resolved[name] = Resolved(dtypes[name], "derived" if text == "auto" else "user")
     return Configuration(
         max_seq_len=length,

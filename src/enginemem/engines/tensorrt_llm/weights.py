@@ -3,54 +3,67 @@
 from __future__ import annotations
 
 from enginemem.architecture import Architecture
-from enginemem.derivation import Derivation
+from enginemem.derivation import Derivation, Operand
 from enginemem.release import EngineRelease
+from enginemem.tensors import held_bytes, narrowed
 
 
-def record(model: Architecture, release: EngineRelease, derivation: Derivation, *, tp: int, fp8: bool) -> int:
-    """Bytes of the parameters on one of `tp` GPUs, with their steps; FP8 narrows the layers' matrices only.
+def record(model: Architecture, release: EngineRelease, derivation: Derivation, *, tp: int, weight_dtype: str) -> int:
+    """Bytes of the parameters on one of `tp` GPUs, with their steps; `weight_dtype` fp8 narrows the layers' matrices
+    only, auto takes them as the checkpoint stores them.
 
     The vocabulary is split in rows, rounded up. Source rule: modules/embedding.py LMHead, modules/linear.py Linear.
     """
-    shard = model.shard(tp=tp, vocabulary_multiple=release.integer("vocabulary_multiple"))
-    wide = release.integer("weight_bytes")
+    multiple, wide = release.integer("vocabulary_multiple"), release.integer("weight_bytes")
+    held = held_bytes(model.inventory, tp=tp, vocabulary_multiple=multiple, linear=narrowed(weight_dtype))
+    fp8 = weight_dtype == "fp8"
+    stored = weight_dtype == "auto" and model.quantization is not None
     narrow = release.integer("fp8_weight_bytes") if fp8 else wide
-    linear = shard.linear * narrow
-    rest = shard.embedding + shard.head + shard.small
+    linear = held.linear + held.scales
+    operands: dict[str, Operand] = {"parameters": (linear // narrow, "parameters"), "size": (narrow, "bytes")}
+    if stored:
+        operands = {"elements": (held.linear, "bytes"), "scales": (held.scales, "bytes")}
+    note = "FP8: one byte a parameter, scales not counted." if fp8 else None
     derivation.add(
         "weights.linear",
         "Matrices of the layers",
-        "parameters * size",
+        "elements + scales" if stored else "parameters * size",
         linear,
         "bytes",
-        {"parameters": (shard.linear, "parameters"), "size": (narrow, "bytes")},
-        "quantization" if fp8 else "weights",
+        operands,
+        "quantization" if fp8 or stored else "weights",
         role="add",
-        note="FP8: one byte a parameter, scales not counted." if fp8 else None,
+        note=f"Stored as the checkpoint's {model.quantization} quantisation says." if stored else note,
     )
+    rest = held.embedding + held.head + held.small
+    parts: dict[str, Operand] = {
+        "embedding": (held.embedding // wide, "parameters"),
+        "head": (held.head // wide, "parameters"),
+        "small": (held.small // wide, "parameters"),
+        "size": (wide, "bytes"),
+    }
+    plain = not any(part % wide for part in (held.embedding, held.head, held.small))
+    if not plain:
+        names = ("embedding", "head", "small")
+        parts = dict(zip(names, [(part, "bytes") for part in (held.embedding, held.head, held.small)], strict=True))
     derivation.add(
         "weights.sixteen_bit",
         "Embedding, head, norms, biases",
-        "(embedding + head + small) * size",
-        rest * wide,
+        "(embedding + head + small) * size" if plain else "embedding + head + small",
+        rest,
         "bytes",
-        {
-            "embedding": (shard.embedding, "parameters"),
-            "head": (shard.head, "parameters"),
-            "small": (shard.small, "parameters"),
-            "size": (wide, "bytes"),
-        },
+        parts,
         "embedding",
         role="add",
     )
-    total = linear + rest * wide
+    total = linear + rest
     derivation.add(
         "weights.total",
         "Weights on one GPU",
         "linear + sixteen_bit",
         total,
         "bytes",
-        {"linear": (linear, "bytes"), "sixteen_bit": (rest * wide, "bytes")},
+        {"linear": (linear, "bytes"), "sixteen_bit": (rest, "bytes")},
         "weights",
     )
     return total

@@ -9,14 +9,15 @@ from enginemem.derivation import Derivation
 from enginemem.engines.plan import EnginePlan
 from enginemem.engines.vllm.admission import record_running
 from enginemem.engines.vllm.budget import budget_problem, record_budget, record_requested
+from enginemem.engines.vllm.costs import record_costs
 from enginemem.engines.vllm.dispatch import capture_sizes, record_dispatch
-from enginemem.engines.vllm.request import record_costs, record_traffic, request_problem
+from enginemem.engines.vllm.loading import record_weights
+from enginemem.engines.vllm.request import record_traffic, request_problem
 from enginemem.engines.vllm.resolve import class_default, resolve
 from enginemem.engines.vllm.run import Run, StopPlan, refused
 from enginemem.engines.vllm.sensitivity import at_assumption
-from enginemem.engines.vllm.startup import record_pool
+from enginemem.engines.vllm.startup import check_state_blocks, record_pool
 from enginemem.engines.vllm.steady import output_progress, record_steady
-from enginemem.engines.vllm.weights import record_weights
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
 from enginemem.traffic import mean_after_cut
@@ -48,7 +49,7 @@ def _stages(run: Run) -> None:
     traffic = record_traffic(run, setup)
     plan.weights_bytes = record_weights(run, linear_bytes=setup.linear_bytes)
     costs = record_costs(run, setup, traffic)
-    plan.kv_bytes_per_token, plan.kv_fixed_bytes_per_request = costs.token_bytes, 0
+    plan.kv_bytes_per_token, plan.kv_fixed_bytes_per_request = costs.token_bytes, costs.state_bytes
     total = scenario.gpu.cuda_total or 0
     requested = record_requested(run, total=total, utilization=setup.utilization)
     pool = record_budget(run, setup, requested=requested, weights=plan.weights_bytes, block_bytes=costs.block_bytes)
@@ -64,6 +65,7 @@ def _stages(run: Run) -> None:
         raise problem
     plan.kv_pool_bytes = pool
     record_pool(run, setup, costs, pool=pool)
+    check_state_blocks(run, setup, costs)
     # The server is up; only now does it see a request.
     refusal = request_problem(prompt=scenario.prompt, max_tokens=scenario.max_tokens, max_model_len=setup.max_model_len)
     if refusal is not None or traffic is None:

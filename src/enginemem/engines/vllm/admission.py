@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.engines.plan import Binds, SteadyState
+from enginemem.engines.vllm.costs import Costs
 from enginemem.engines.vllm.layout import KvRow, blocks_per_request, counted
-from enginemem.engines.vllm.request import Costs, Traffic
+from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run
 from enginemem.release import EngineRelease

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from enginemem.architecture import Architecture
 from enginemem.engines.plan import Resolved
 from enginemem.engines.vllm.run import Run, not_modeled, refused
 from enginemem.release import EngineRelease
@@ -108,6 +109,53 @@ def default_block_size(release: EngineRelease, backend: str) -> int:
     return release.integer("default_block_size")
 
 
+def kv_element(scenario: Scenario) -> str:
+    """The element type of the KV cache: the user's, else the one that the checkpoint asks for, else the model's
+    (`resolve_kv_cache_dtype_string`)."""
+    given = scenario.text("kv_dtype")
+    return (scenario.model.kv_cache_dtype or "bf16") if given == "auto" else given
+
+
+def model_backend(
+    release: EngineRelease, model: Architecture, *, capability: tuple[int, int], kv_dtype: str, block_size: int | None
+) -> str:
+    """The backend of the model's attention layers; raises StopPlan when it is not known here."""
+    attention = [spec for spec in model.layers if spec.kind not in ("recurrent", "none")]
+    if any(spec.kind == "mla" for spec in attention):
+        sparse = any(spec.index_head for spec in attention)
+        return latent_backend(release, capability=capability, kv_dtype=kv_dtype, sparse=sparse)
+    sizes = {size for spec in attention for size in (spec.head_size, spec.v_head_size)}
+    family = capability[0]
+    if len(sizes) > 1 and not (family in (8, 9) and kv_dtype not in QUANTISED):
+        raise not_modeled(
+            f"head sizes {' and '.join(map(str, sorted(sizes)))}: which FlashAttention serves them on compute "
+            f"capability {family}.{capability[1]} is not known here"
+        )
+    if len(sizes) > 1:
+        # FlashAttention 4 where the part runs it, else Triton: both keep blocks of the default size.
+        return "FLASH_ATTN"
+    return attention_backend(
+        release,
+        capability=capability,
+        head_size=attention[0].head_size if attention else model.head_dim,
+        kv_dtype=kv_dtype,
+        block_size=block_size,
+    )
+
+
+def latent_backend(release: EngineRelease, *, capability: tuple[int, int], kv_dtype: str, sparse: bool) -> str:
+    """The backend for latent attention: the row of the release's table for the capability and cache type."""
+    for row in release.tables["latent_backends"]:
+        if row["family"] == capability[0] and row["sparse"] == sparse and row["quantised"] == (kv_dtype in QUANTISED):
+            name: str = row["name"]
+            return name
+    kind = "sparse latent" if sparse else "latent"
+    raise not_modeled(
+        f"{kind} attention with a {kv_dtype} cache on compute capability {capability[0]}.{capability[1]}: which backend "
+        "serves it is not known here"
+    )
+
+
 def capability_level(capability: tuple[int, int] | None) -> int:
     """Ten times the compute capability, as the engine compares it; 0 when it is not known."""
     major, minor = capability or (0, 0)
@@ -128,15 +176,13 @@ def record_attention(run: Run) -> int:
     """Tokens a block, from the attention backend or the user; raises StopPlan when no backend serves the scenario."""
     scenario, release, plan = run.scenario, run.release, run.plan
     model, given = scenario.model, scenario.integer("vllm.block_size")
-    kinds = {spec.kind for spec in model.layers}
-    if not kinds <= {"full", "sliding", "chunked"}:
-        raise not_modeled(f"{model.name}: which backend serves its {' and '.join(sorted(kinds))} layers")
-    kv_dtype, capability = scenario.text("kv_dtype"), scenario.gpu.compute_capability or (0, 0)
-    backend = attention_backend(
-        release, capability=capability, head_size=model.head_dim, kv_dtype=kv_dtype, block_size=given
-    )
+    kv_dtype, capability = kv_element(scenario), scenario.gpu.compute_capability or (0, 0)
+    asked = kv_dtype if model.kv_cache_dtype else scenario.text("kv_dtype")
+    backend = model_backend(release, model, capability=capability, kv_dtype=asked, block_size=given)
     block = default_block_size(release, backend) if given is None else given
     note = f"attention backend {backend}"
+    if any(spec.kind == "recurrent" for spec in model.layers):
+        note += "; the recurrent states raise it to the block of the layout"
     if capability_level(capability) < release.integer("bf16_capability"):
         note += "; bf16 falls back to fp16, of the same size, on this part"
     name = "default" if given is None else "given"
@@ -154,5 +200,9 @@ def record_attention(run: Run) -> int:
     plan.page_tokens = block
     plan.resolved["block_size"] = Resolved(block, "default" if given is None else "user")
     plan.resolved["attention_backend"] = Resolved(backend, "derived")
-    plan.resolved["kv_cache_dtype"] = Resolved(kv_dtype, "default" if kv_dtype == "auto" else "user")
+    by_user = scenario.text("kv_dtype") != "auto"
+    shown = kv_dtype if by_user or model.kv_cache_dtype else "auto"
+    plan.resolved["kv_cache_dtype"] = Resolved(
+        shown, "user" if by_user else "derived" if model.kv_cache_dtype else "default"
+    )
     return block

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from enginemem.architecture import Architecture
-from enginemem.derivation import NotModeled
 from enginemem.units import ceil_div
 
 ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "uint8": 1}
@@ -199,7 +197,8 @@ def _single_group(layers: Sequence[Layer], counts: Sequence[int], ranks: int) ->
         kind=GROUP_KINDS[first.kind if len(kinds) == 1 else "full"],
         block_size=first.block_size,
         page_size_bytes=page_bytes(first),
-        window=first.window if first.kind == "sliding" else None,
+        # A promoted group notes the window that its layers have, although it is sized as full attention.
+        window=next((row.window for row in rows if row.window is not None), None),
         layers=tuple(by_rank),
         layer_bytes=tuple(bytes_by_rank),
         rows=rows,
@@ -261,26 +260,3 @@ def kv_groups(ranks: Sequence[Sequence[KvRow]], *, hybrid_manager: bool = True) 
 
 def _mapped(layers: Sequence[Layer], rows: dict[KvRow, KvRow]) -> tuple[list[Layer], list[KvRow]]:
     return [(rank, rows[row]) for rank, row in layers], list(dict.fromkeys(rows.values()))
-
-
-def model_rows(model: Architecture, *, tp: int, dtype: str, block_size: int) -> list[KvRow] | NotModeled:
-    """The KV rows of a model on one of `tp` GPUs, with a cache of `dtype` in blocks of `block_size` tokens."""
-    rows = []
-    for spec in model.layers:
-        if spec.kind == "recurrent":
-            return NotModeled("recurrent layers: their block size and state types need facts that presets do not hold")
-        latent = spec.kind == "mla"
-        rows.append(
-            KvRow(
-                kind=spec.kind,
-                block_size=block_size,
-                n=spec.layers,
-                kv_heads=1 if latent else kv_heads_per_gpu(kv_heads=spec.kv_heads, tp=tp),
-                head_size=spec.head_size,
-                dtype=dtype,
-                window=spec.window,
-                chunk=spec.chunk,
-                v_head_size=None if latent else spec.v_head_size,
-            )
-        )
-    return rows

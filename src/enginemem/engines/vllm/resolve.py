@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from enginemem.derivation import Operand
 from enginemem.engines.plan import Resolved, SetBy
-from enginemem.engines.vllm.attention import check_types, record_attention
+from enginemem.engines.vllm.attention import check_types, kv_element, record_attention
 from enginemem.engines.vllm.run import Run, not_modeled, refused
 from enginemem.engines.vllm.weights import BYTES_16BIT, BYTES_FP8
 from enginemem.hardware import Gpu, smi_over_cuda_bound
@@ -31,7 +31,7 @@ class BatchSizes(NamedTuple):
 class Setup(NamedTuple):
     """What later stages need: lengths and budgets in tokens, `request_cap` in requests, `cap_from_budget` when the
     step budget clipped it; `kv_format` is the element format of the KV cache, `linear_bytes` bytes a parameter of the
-    layers' matrices, `forced_bytes` and `forced_blocks` a KV cache size given outright."""
+    layers' matrices (None: as the checkpoint stores them), `forced_bytes` and `forced_blocks` a KV cache size given outright."""
 
     max_model_len: int
     step_tokens: int
@@ -39,7 +39,7 @@ class Setup(NamedTuple):
     cap_from_budget: bool
     block_size: int
     kv_format: str
-    linear_bytes: int
+    linear_bytes: int | None
     utilization: float
     watermark: float
     forced_bytes: int | None
@@ -125,15 +125,15 @@ def resolve(run: Run) -> Setup:
         plan.resolved["kv_cache_memory_bytes"] = Resolved(int(forced), "user")
     if blocks is not None:
         plan.resolved["num_gpu_blocks_override"] = Resolved(blocks, "user")
-    kv_dtype = scenario.text("kv_dtype")
+    kv_dtype = kv_element(scenario)
     return Setup(
         max_model_len=length,
         step_tokens=sizes.max_num_batched_tokens,
         request_cap=sizes.max_num_seqs,
         cap_from_budget=plan.resolved["max_num_seqs"].set_by == "derived",
         block_size=block,
-        kv_format="bf16" if kv_dtype == "auto" else kv_dtype,
-        linear_bytes=BYTES_FP8 if scenario.text("weight_dtype") == "fp8" else BYTES_16BIT,
+        kv_format=kv_dtype,
+        linear_bytes={"fp8": BYTES_FP8, "bf16": BYTES_16BIT}.get(scenario.text("weight_dtype")),
         utilization=utilization,
         watermark=watermark,
         forced_bytes=None if forced is None else int(forced),

@@ -18,9 +18,12 @@ def at_assumption(scenario: Scenario, _release: EngineRelease, plan: EnginePlan,
     Reads what the assumption does not touch from the steps of `plan`, which is the scenario's own plan.
     """
     nothing = Sensitivity(assumption, None, None, None)
-    if plan.status in ("refused", "not_modeled") or plan.weights_bytes is None or scenario.gpu.cuda_total is None:
-        return nothing
     values: dict[str, Any] = plan.derivation.values
+    states = "layout.state_bytes" in values
+    # More memory can settle the refusal for want of state blocks, the only one that comes after the pool.
+    final = plan.status == "refused" and not (states and "pool.tokens_logged" in values)
+    if final or plan.status == "not_modeled" or plan.weights_bytes is None or scenario.gpu.cuda_total is None:
+        return nothing
     if "layout.mean_context" not in values:
         return nothing  # the server refuses the request, whatever the memory
     block, longest = values["layout.block_bytes"], values["layout.longest_blocks"]
@@ -36,6 +39,8 @@ def at_assumption(scenario: Scenario, _release: EngineRelease, plan: EnginePlan,
     if problem is not None or (longest + 1) * block > pool:
         return nothing
     cap: Any = plan.resolved["max_num_seqs"].value
+    if states and cap > pool // block:
+        return nothing
     if "layout.context_blocks" in values:
         blocks: Fraction = values["layout.context_blocks"]
         running = published_running_by_blocks(pool=pool, block_bytes=block, context_blocks=blocks, request_cap=cap)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from enginemem.engines.vllm.costs import Costs
 from enginemem.engines.vllm.pool import KvShortage, log_line, shortage, sized
-from enginemem.engines.vllm.request import Costs
 from enginemem.engines.vllm.resolve import Setup
-from enginemem.engines.vllm.run import Run, does_not_fit
+from enginemem.engines.vllm.run import Run, does_not_fit, refused
 
 
 def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
@@ -83,6 +83,17 @@ def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
     plan.blocks = blocks
     plan.kv_tokens_logged = sizes.kv_tokens_logged
     plan.log_line = log_line(tokens=sizes.kv_tokens_logged, max_model_len=length, concurrency=sizes.max_concurrency)
+
+
+def check_state_blocks(run: Run, setup: Setup, costs: Costs) -> None:
+    """Raise StopPlan when recurrent layers have fewer blocks than the request cap: with full decode graphs the engine
+    refuses to start, because every decoding request needs a state block (`config/compilation.py`)."""
+    blocks = run.plan.blocks or 0
+    if costs.state_bytes and setup.request_cap > blocks:
+        raise refused(
+            f"max_num_seqs ({setup.request_cap:,}) exceeds available Mamba cache blocks ({blocks:,}): each decoding "
+            f"request needs one, so give a max_num_seqs of at most {blocks:,}"
+        )
 
 
 def shortage_text(short: KvShortage, *, block_bytes: int) -> str:

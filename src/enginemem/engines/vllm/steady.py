@@ -12,8 +12,9 @@ from enginemem.engines.vllm.admission import (
     steady_limits,
     steady_state,
 )
+from enginemem.engines.vllm.costs import Costs
 from enginemem.engines.vllm.layout import KvRow, counted
-from enginemem.engines.vllm.request import Costs, Traffic
+from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run
 from enginemem.traffic import OutputMoments, Shape, output_moments

@@ -1,0 +1,92 @@
+"""Bytes a token and tokens of the pool of one scenario, with their steps."""
+
+from __future__ import annotations
+
+from enginemem.derivation import Operand
+from enginemem.engines.sglang.layout import Cell, heads_per_gpu, mla_row
+from enginemem.engines.sglang.model import ModelFacts
+from enginemem.engines.sglang.options import Options
+from enginemem.engines.sglang.pool import Tokens, plain_tokens, window_tokens
+from enginemem.engines.sglang.resolve import Configuration
+from enginemem.engines.sglang.run import Run
+
+
+def record_cell(
+    run: Run, model: ModelFacts, options: Options, config: Configuration, cell: Cell, *, element: int, major: int
+) -> None:
+    """The step of the bytes that one token takes in the layers that keep the whole context."""
+    operands: dict[str, Operand] = {"layers": (model.full_layers, "layers")}
+    note = None
+    if model.mla:
+        row = mla_row(
+            run.release,
+            model,
+            options,
+            kv_cache_dtype=config.kv_cache_dtype,
+            element_bytes=element,
+            major=major,
+        )
+        expression = "layers * (row + index)"
+        operands |= {"row": (row, "bytes"), "index": (cell.full // max(model.full_layers, 1) - row, "bytes")}
+        note = "one latent row, whole on every GPU"
+    else:
+        heads = heads_per_gpu(model.kv_heads, attention_tp=options.attention_tp)
+        expression = "layers * heads * (key + value) * element"
+        operands |= {
+            "heads": (heads, "KV heads on this GPU"),
+            "key": (model.head, "elements"),
+            "value": (model.v_head, "elements"),
+            "element": (element, "bytes"),
+        }
+        if model.window is None and any(spec.kind == "sliding" for spec in run.scenario.model.layers):
+            note = "sliding-window layers keep the whole context: this class has no window pool"
+    run.steps.add("layout.token", "KV bytes a token", expression, cell.full, "bytes", operands, "cell", note=note)
+    if model.window is not None:
+        run.steps.add(
+            "layout.window_token",
+            "KV bytes a token in the window layers",
+            "layers * layer",
+            cell.window,
+            "bytes",
+            {
+                "layers": (model.window.layers, "layers"),
+                "layer": (cell.window // max(model.window.layers, 1), "bytes"),
+            },
+            "cell",
+        )
+
+
+def record_tokens(run: Run, model: ModelFacts, cell: Cell, *, pool: int, page: int) -> Tokens:
+    """Tokens of the pool, and of the window layers' pool where the class has one."""
+    operands: dict[str, Operand] = {
+        "pool": (pool, "bytes"),
+        "token": (cell.full, "bytes"),
+        "page": (page, "tokens"),
+    }
+    if model.window is None:
+        tokens = plain_tokens(pool, cell=cell.full, page=page)
+        run.steps.add("pool.tokens", "KV tokens", "pool // token // page * page", tokens, "tokens", operands, "tokens")
+        return Tokens(tokens, None, "DefaultPoolConfigurator")
+    ratio = run.release.number("swa_full_tokens_ratio")
+    found = window_tokens(pool, cell, ratio=ratio, page=page, limit=None)
+    operands |= {"window_token": (cell.window, "bytes"), "ratio": (ratio, "")}
+    run.steps.add(
+        "pool.tokens",
+        "KV tokens",
+        "int(pool // (token + ratio * window_token)) // page * page",
+        found.full,
+        "tokens",
+        operands,
+        "tokens",
+        note="full layers; window layers have a pool of their own",
+    )
+    run.steps.add(
+        "pool.window_tokens",
+        "Tokens of the window layers",
+        "int(tokens * ratio) // page * page",
+        found.window,
+        "tokens",
+        {"tokens": (found.full, "tokens"), "ratio": (ratio, ""), "page": (page, "tokens")},
+        "tokens",
+    )
+    return found

@@ -1,0 +1,166 @@
+"""The steps of what loading puts on one GPU: parameters, and the buffers that the runtime assumption covers."""
+
+from __future__ import annotations
+
+from enginemem.derivation import Operand
+from enginemem.engines.vllm.run import Run, refused
+from enginemem.engines.vllm.weights import (
+    BYTES_16BIT,
+    BYTES_FP8,
+    BufferRules,
+    WeightBytes,
+    block_scale_problem,
+    buffer_bytes,
+    latent_copies,
+    layer_buffers,
+    rotary_bytes,
+    weight_bytes,
+)
+from enginemem.release import EngineRelease
+
+
+def buffer_rules(release: EngineRelease) -> BufferRules:
+    """The release's sizes of buffers."""
+    return BufferRules(
+        rope=release.integer("rope_cache_bytes"),
+        rope_wide=release.integer("rope_cache_wide_bytes"),
+        scales=release.integer("quant_scale_bytes"),
+        normaliser=release.integer("embedding_normaliser_bytes"),
+        expert_map=release.integer("expert_map_bytes"),
+    )
+
+
+def record_weights(run: Run, *, linear_bytes: int | None) -> int:
+    """Record the parameters on one GPU and the buffers that the runtime assumption has to cover; returns the
+    parameter bytes. `linear_bytes` None: the layers' matrices as the checkpoint stores them."""
+    model, steps, tp = run.scenario.model, run.steps, run.scenario.tp
+    problem = block_scale_problem(model, tp=tp) if linear_bytes is None else None
+    if problem is not None:
+        raise refused(problem)
+    multiple = run.release.integer("vocabulary_multiple")
+    weights = weight_bytes(model, tp=tp, linear_bytes=linear_bytes, vocabulary_multiple=multiple)
+    _record_linear(run, weights, linear_bytes=linear_bytes)
+    rows: dict[str, Operand] = {
+        "embedding": (weights.embedding, "bytes"),
+        "head": (weights.head, "bytes"),
+    }
+    note = "the head shares the embedding's matrix" if model.tied_embeddings else None
+    matrices = 1 if model.tied_embeddings else 2
+    held = weights.embedding // (BYTES_16BIT * model.hidden_size)
+    expression = "embedding + head"
+    if matrices * held * model.hidden_size * BYTES_16BIT == weights.embedding + weights.head:
+        expression = "matrices * rows * hidden_size * bytes_each"
+        rows = {
+            "rows": (held, "rows"),
+            "hidden_size": (model.hidden_size, "elements"),
+            "bytes_each": (BYTES_16BIT, "bytes"),
+            "matrices": (matrices, "matrices"),
+        }
+    steps.add(
+        "weights.vocabulary",
+        "Input embedding and output head",
+        expression,
+        weights.embedding + weights.head,
+        "bytes",
+        rows,
+        "vocabulary",
+        role="add",
+        note=note,
+    )
+    _record_small(run, weights.small)
+    total, expression = weights.total, "linear + vocabulary + small"
+    operands: dict[str, Operand] = {
+        "linear": (weights.linear, "bytes"),
+        "vocabulary": (weights.embedding + weights.head, "bytes"),
+        "small": (weights.small, "bytes"),
+    }
+    copies = latent_copies(model, tp=tp) if linear_bytes is None else 0
+    if copies:
+        steps.add(
+            "weights.latent_copies",
+            "16-bit copies of the projection up from the latent row",
+            "copies",
+            copies,
+            "bytes",
+            {"copies": (copies, "bytes")},
+            "parameters",
+            role="add",
+            note="unpacked after loading, beside the stored matrices",
+        )
+        total, expression = total + copies, f"{expression} + latent_copies"
+        operands["latent_copies"] = (copies, "bytes")
+    steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters")
+    _record_buffers(run)
+    return total
+
+
+def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) -> None:
+    quantised = linear_bytes is None and run.scenario.model.quantization is not None
+    each = BYTES_16BIT if linear_bytes is None else linear_bytes
+    operands: dict[str, Operand] = {"parameters": (weights.linear // each, "parameters"), "bytes_each": (each, "bytes")}
+    if quantised:
+        operands = {"elements": (weights.linear - weights.scales, "bytes"), "scales": (weights.scales, "bytes")}
+    note = "no scales counted" if each == BYTES_FP8 else None
+    run.steps.add(
+        "weights.linear",
+        "Matrices of the layers",
+        "elements + scales" if quantised else "parameters * bytes_each",
+        weights.linear,
+        "bytes",
+        operands,
+        "parameters",
+        role="add",
+        note=f"stored as the checkpoint's {run.scenario.model.quantization} quantisation says" if quantised else note,
+    )
+
+
+def _record_small(run: Run, small: int) -> None:
+    wide = any(tensor.form.bits != 16 for block in run.scenario.model.inventory.kinds
+               for tensor in block.tensors if not tensor.linear)  # fmt: skip
+    run.steps.add(
+        "weights.small",
+        "Norms, biases, routers" if wide or run.scenario.model.experts else "Norms and biases",
+        "stored" if wide else "parameters * bytes_each",
+        small,
+        "bytes",
+        {"stored": (small, "bytes")}
+        if wide
+        else {"parameters": (small // BYTES_16BIT, "parameters"), "bytes_each": (BYTES_16BIT, "bytes")},
+        "parameters",
+        role="add",
+        note="some of them in 32 bits" if wide else None,
+    )
+
+
+def _record_buffers(run: Run) -> None:
+    model, layers = run.scenario.model, run.scenario.model.num_layers
+    rules = buffer_rules(run.release)
+    caches = rotary_bytes(model, rules)
+    others = layer_buffers(model, rules, tp=run.scenario.tp, first=0, last=layers)
+    value = caches + others
+    plain = buffer_bytes(
+        positions=model.max_position,
+        rotary_size=model.head_dim,
+        element_bytes=rules.rope,
+        layers=layers,
+        scale_bytes=rules.scales,
+    )
+    operands: dict[str, Operand] = {
+        "positions": (model.max_position, "tokens"),
+        "rotary_size": (model.head_dim, "elements"),
+        "element": (rules.rope, "bytes"),
+        "layers": (layers, "layers"),
+        "scales": (rules.scales, "bytes"),
+    }
+    usual = plain == value
+    run.steps.add(
+        "weights.buffers",
+        "Buffers, part of the runtime assumption",
+        "positions * rotary_size * element + layers * scales" if usual else "rotary_caches + others",
+        value,
+        "bytes",
+        operands if usual else {"rotary_caches": (caches, "bytes"), "others": (others, "bytes")},
+        "rope_cache",
+        "quant_scales",
+        note="the engine counts them as loaded; the published budget does not subtract them on their own",
+    )

@@ -1,0 +1,205 @@
+"""From a public `config.json` to an Architecture: checked field by field, nothing guessed.
+
+`parse` picks the family by `model_type`, checks the class, and lets the family's reader say what each layer holds and
+caches. What the rules here do not know is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from enginemem.architecture import Architecture, Experts, LayerSpec, Rope, Vision
+from enginemem.hf_config.decoder import (
+    read_decoder,
+    read_gpt_oss,
+    read_latent,
+    read_llama4,
+    read_mimo_v2,
+    read_nas,
+)
+from enginemem.hf_config.families import FAMILIES, KNOWN_BUT_NOT_READ, Family
+from enginemem.hf_config.fields import MOST_TOKENS, Fields, UnknownArchitecture
+from enginemem.hf_config.gemma import read_gemma4
+from enginemem.hf_config.mamba import read_falcon, read_granite, read_jamba
+from enginemem.hf_config.quantization import Quantization, read_quantization
+from enginemem.hf_config.recurrent import read_gdn, read_kda, read_nemotron
+from enginemem.hf_config.shape import Decoded, Layer
+from enginemem.inputs import FieldError, nearest
+from enginemem.tensors import Inventory, Tensor, distinct, joined
+
+_READERS: Mapping[str, Callable[[Fields, Fields, Family], Decoded]] = {
+    "decoder": read_decoder,
+    "latent": read_latent,
+    "gpt_oss": read_gpt_oss,
+    "llama4": read_llama4,
+    "gemma4": read_gemma4,
+    "mimo_v2": read_mimo_v2,
+    "nas": read_nas,
+    "gdn": read_gdn,
+    "nemotron": read_nemotron,
+    "kda": read_kda,
+    "granite": read_granite,
+    "falcon": read_falcon,
+    "jamba": read_jamba,
+}
+
+# Scalings whose factor leaves max_position_embeddings as it is, beside those that the engines' own tables name.
+_PLAIN_ROPES = ("default", "mrope", "proportional")
+
+
+def parse(config: object, hf_quant_config: object = None) -> Architecture:
+    """The Architecture of a configuration; raises InvalidInputs (every bad field) or UnknownArchitecture."""
+    errors: list[FieldError] = []
+    outer = _object(config, "config", errors)
+    extra = None if hf_quant_config is None else _object(hf_quant_config, "hf_quant_config", errors)
+    outer.check()
+    family, fields = _family(outer)
+    quantization = read_quantization(outer, extra)
+    decoded = _READERS[family.reader](fields, outer, family)
+    ropes = _ropes(fields, family, decoded)
+    fields.check()
+    return _assembled(outer, family, decoded, quantization, ropes)
+
+
+def _object(value: object, path: str, errors: list[FieldError]) -> Fields:
+    if not isinstance(value, Mapping):
+        errors.append(FieldError(path, type(value).__name__, "a JSON object"))
+        return Fields({}, path, errors)
+    return Fields(value, path, errors)
+
+
+def _family(outer: Fields) -> tuple[Family, Fields]:
+    """The family, and the fields of the language model (nested in multimodal configurations)."""
+    fields = outer
+    for name in ("text_config", "llm_config"):
+        inner = outer.inner(name)
+        if inner is not None:
+            fields = inner
+            break
+    outer.check()
+    model_type = outer.text("model_type")
+    for name in (model_type, fields.text("model_type", model_type)):
+        if name in KNOWN_BUT_NOT_READ:
+            outer.problem("model_type", KNOWN_BUT_NOT_READ[name], name)
+            raise UnknownArchitecture(outer.errors)
+    found = FAMILIES.get(model_type)
+    if found is None:
+        close = nearest(model_type[:80], tuple(FAMILIES))
+        outer.errors.append(FieldError("config.model_type", repr(model_type[:60]), ", ".join(sorted(FAMILIES)), close))
+        raise UnknownArchitecture(outer.errors)
+    classes = outer.items("architectures", most=64)
+    if classes is not None and (not classes or any(name not in found.classes for name in classes)):
+        given = classes[0] if classes else "an empty list"
+        outer.problem("architectures", ", ".join(found.classes), given)
+        raise UnknownArchitecture(outer.errors)
+    return found, fields
+
+
+def _ropes(fields: Fields, family: Family, decoded: Decoded) -> tuple[Rope, ...]:
+    """The rotary embeddings of the model; several where layers of different kinds turn differently."""
+    if not decoded.rotary:
+        return ()
+    found = fields.inner(fields.first("rope_scaling", "rope_parameters"))
+    parts: list[tuple[str, Fields | None, int]] = [("all", found, decoded.rotary)]
+    if found is not None and found.given("full_attention"):
+        head = fields.count("global_head_dim", decoded.rotary)
+        parts = [
+            ("full", found.inner("full_attention"), head),
+            ("sliding", found.inner("sliding_attention"), decoded.rotary),
+        ]
+    elif family.name == "Gemma 3":
+        parts = [("full", found, decoded.rotary), ("sliding", None, decoded.rotary)]
+    if any(spec.index_head for layer in decoded.layers for spec in layer.caches):
+        parts.append(("indexer", found, decoded.rotary))
+    return tuple([_rope(part, width, decoded, place) for part, place, width in parts])
+
+
+def _rope(part: str, width: int, decoded: Decoded, place: Fields | None) -> Rope:
+    positions = decoded.shape.positions
+    if place is None:
+        return Rope(None, width, positions, part=part)
+    kind = place.text(place.first("rope_type", "type"), "default")
+    if kind in _PLAIN_ROPES:
+        return Rope(None, width, positions, part=part)
+    factor = place.number("factor", 1, high=1_000_000)
+    original = place.optional("original_max_position_embeddings", high=MOST_TOKENS)
+    whole = factor.numerator if factor.denominator == 1 else factor
+    return Rope(kind, width, positions, whole, original, part)
+
+
+def _stored(layer: Layer, index: int, quantization: Quantization | None) -> tuple[Tensor, ...]:
+    """A layer's tensors in the formats that the checkpoint stores them in."""
+    if quantization is None:
+        return layer.tensors
+    return tuple([t._replace(form=quantization.form_of(f"layers.{index}.{t.name}", t)) for t in layer.tensors])
+
+
+def _runs(layers: list[Layer]) -> tuple[LayerSpec, ...]:
+    """The caches in layer order, equal neighbours joined."""
+    runs: list[LayerSpec] = []
+    for layer in layers:
+        for spec in layer.caches:
+            if runs and runs[-1]._replace(layers=1) == spec:
+                runs[-1] = runs[-1]._replace(layers=runs[-1].layers + 1)
+            else:
+                runs.append(spec)
+    return tuple(runs)
+
+
+def _assembled(
+    outer: Fields, family: Family, decoded: Decoded, quantization: Quantization | None,
+    ropes: tuple[Rope, ...],
+) -> Architecture:  # fmt: skip
+    shape = decoded.shape
+    tensors = [_stored(layer, index, quantization) for index, layer in enumerate(decoded.layers)]
+    outside = decoded.outer
+    if quantization is not None:
+        outside = tuple([t._replace(form=quantization.form_of(t.name, t)) for t in outside])
+    inventory = Inventory(outside, joined(tensors), distinct(tensors))
+    classes = outer.items("architectures") or family.classes
+    scaled = next((rope.type for rope in ropes if rope.type is not None and family.name != "Gemma 3"), None)
+    notes = decoded.notes
+    if not family.verified:
+        notes += ("written from the class's fields, without a public configuration of this family at hand: unverified",)
+    moe = decoded.moe
+    each = 0 if moe is None else (3 if moe.gated else 2) * moe.width * (moe.latent or shape.hidden)
+    vision = outer.inner("vision_config")
+    return Architecture(
+        id="config.json",
+        name=str(classes[0]),
+        hub_id="",
+        hub_aliases=(),
+        family=family.name,
+        class_name=str(classes[0]),
+        dtype=shape.form.name,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head,
+        vocabulary=shape.vocabulary,
+        max_position=shape.positions,
+        tied_embeddings=shape.tied,
+        qkv_bias=decoded.biases,
+        output_bias=decoded.output_bias,
+        qk_norm=decoded.query_norm,
+        layers=_runs(decoded.layers),
+        parameters=inventory.parameters,
+        rope_type=scaled,
+        experts=None if moe is None else Experts(moe.total, moe.active, decoded.moe_layers, each),
+        model_type=outer.text("model_type"),
+        inventory=inventory,
+        ropes=ropes,
+        latent_rank=decoded.latent_rank,
+        quantization=None if quantization is None else quantization.method,
+        kv_cache_dtype=None if quantization is None else quantization.kv_cache,
+        vision=None if vision is None else _vision(vision),
+        sinks=decoded.sinks,
+        notes=notes,
+    )
+
+
+def _vision(vision: Fields) -> Vision:
+    found = Vision(vision.optional("num_hidden_layers"), vision.optional("hidden_size"))
+    vision.check()
+    return found

@@ -1,0 +1,276 @@
+"""How a checkpoint stores its matrices: `quantization_config` or `hf_quant_config.json`, as rules by tensor name.
+
+A rule says which matrices it targets and which it leaves alone; what no rule reaches stays in the model's own type.
+Methods that are not known here are refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
+from typing import NamedTuple
+
+from enginemem.hf_config.fields import Fields, UnknownArchitecture
+from enginemem.inputs import FieldError
+from enginemem.tensors import Format, Tensor, TensorKind
+
+QUANTISED: tuple[TensorKind, ...] = ("attention", "indexer", "recurrent", "mlp", "shared_experts", "experts")
+"""Matrices that a rule for all linear layers reaches; embeddings, heads, routers and norms only when named."""
+
+FP8 = Format("fp8", 8, "fp8_e4m3", tensor_bytes=4)
+FP8_ROWS = Format("fp8_rows", 8, "fp8_e4m3", row_scale_bits=32)
+INT8_ROWS = Format("int8", 8, "int8", row_scale_bits=32)
+NVFP4 = Format("nvfp4", 4, "fp4", "fp8_e4m3", group=16, scale_bits=8, tensor_bytes=8)
+MXFP4 = Format("mxfp4", 4, "fp4", "e8m0", group=32, scale_bits=8)
+MXFP8 = Format("mxfp8", 8, "fp8_e4m3", "e8m0", group=32, scale_bits=8)
+MODELOPT = {
+    "FP8": FP8,
+    "NVFP4": NVFP4,
+    "W4A16_NVFP4": NVFP4,
+    "W4A8_NVFP4_FP8": NVFP4,
+    "MXFP8": MXFP8,
+    "FP8_PB_WO": Format("fp8_block", 8, "fp8_e4m3", group=128, group_rows=128, scale_bits=32),
+    "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
+}
+METHODS = ("fp8", "compressed-tensors", "modelopt", "mxfp4", "awq", "gptq", "fbgemm_fp8", "modelopt_fp4")
+
+
+class Names:
+    """Patterns of module names: names, runs of their dotted parts, shell wildcards, or `re:` expressions."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        plain, wild = set(), []
+        for pattern in patterns:
+            if pattern.startswith("re:"):
+                wild.append(pattern[3:])
+            elif "*" in pattern or "?" in pattern:
+                # Checkpoints of multimodal models prefix the language model's names.
+                wild.append("(?:.*\\.)?" + translate(_short(pattern)))
+            else:
+                plain.add(_short(pattern.removesuffix(".")))
+        self._plain, self._wild = plain, [compiled for text in wild if (compiled := _compiled(text)) is not None]
+
+    def __contains__(self, name: str) -> bool:
+        parts = name.split(".")
+        runs = {".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
+        return bool(runs & self._plain) or any(wild.match(name) or wild.match(f"model.{name}") for wild in self._wild)
+
+
+def _short(name: str) -> str:
+    """A name without the prefixes that multimodal checkpoints put before `layers`."""
+    for prefix in ("model.language_model.", "language_model.model.", "language_model.", "model."):
+        if name.startswith(prefix) and name != prefix:
+            return name[len(prefix) :]
+    return name
+
+
+def _compiled(text: str) -> re.Pattern[str] | None:
+    # A pasted expression with nested repeats could run for ages; those of checkpoints never have any.
+    if len(text) > 200 or re.search(r"[*+}][^.|]*\)[*+{]", text):
+        return None
+    try:
+        return re.compile(text)
+    except re.error:
+        return None
+
+
+class Rule(NamedTuple):
+    """Matrices whose name is in `targets` (None: all linear layers) are stored as `form`."""
+
+    form: Format
+    targets: Names | None
+
+
+class Quantization(NamedTuple):
+    """The method's name, its rules (the first that reaches a matrix counts), the names left alone, and the element
+    type of the KV cache that the checkpoint asks for (None: the model's own)."""
+
+    method: str
+    rules: tuple[Rule, ...]
+    ignored: Names
+    kv_cache: str | None = None
+
+    def form_of(self, name: str, tensor: Tensor) -> Format:
+        """The format of a tensor whose full module name is `name`."""
+        if name in self.ignored:
+            return tensor.form
+        for rule in self.rules:
+            if rule.targets is None:
+                if tensor.linear and tensor.kind in QUANTISED:
+                    return rule.form
+            elif tensor.columns > 1 and name in rule.targets:
+                return rule.form
+        return tensor.form
+
+
+def read_quantization(config: Fields, extra: Fields | None) -> Quantization | None:
+    """The checkpoint's quantisation, from the configuration (also a nested one) or its `hf_quant_config.json`."""
+    found = config.inner("quantization_config")
+    for nested in ("text_config", "llm_config"):
+        inner = config.inner(nested) if found is None else None
+        found = found or (inner.inner("quantization_config") if inner is not None else None)
+    if found is not None:
+        return _of(found)
+    if extra is None:
+        return None
+    inner = extra.inner("quantization") or extra
+    return _modelopt(inner)
+
+
+def _of(fields: Fields) -> Quantization:
+    method = fields.values.get("quant_method")
+    if method is None and (fields.given("quant_algo") or fields.given("producer")):
+        return _modelopt(fields)
+    if not isinstance(method, str) or method not in METHODS:
+        fields.problem("quant_method", ", ".join(METHODS))
+        raise UnknownArchitecture(fields.errors)
+    if method in ("modelopt", "modelopt_fp4"):
+        return _modelopt(fields)
+    if method == "compressed-tensors":
+        return _compressed(fields)
+    if method == "mxfp4":
+        return Quantization(method, (Rule(MXFP4, None),), _names(fields, "modules_to_not_convert"))
+    if method in ("awq", "gptq"):
+        return _grouped(fields, method)
+    return _fp8(fields, method)
+
+
+def _names(fields: Fields, *keys: str) -> Names:
+    patterns: list[str] = []
+    for key in keys:
+        for entry in fields.items(key, most=200_000) or ():
+            if isinstance(entry, str):
+                patterns.append(entry)
+            else:
+                fields.problem(key, "a list of names", entry)
+                break
+    return Names(patterns)
+
+
+def _fp8(fields: Fields, method: str) -> Quantization:
+    if fields.given("moe_quant_algo") or fields.given("quantized_layers"):
+        fields.problem("quant_method", "fp8 without mixed layers; several formats come with modelopt")
+        raise UnknownArchitecture(fields.errors)
+    block, form = fields.items("weight_block_size", most=2), FP8_ROWS if method == "fbgemm_fp8" else FP8
+    if block is not None:
+        sizes = [size for size in block if isinstance(size, int) and not isinstance(size, bool) and 0 < size <= 65_536]
+        if len(sizes) != 2:
+            fields.problem("weight_block_size", "two whole numbers from 1 to 65,536")
+            sizes = [128, 128]
+        form = Format("fp8_block", 8, "fp8_e4m3", group=sizes[1], group_rows=sizes[0], scale_bits=32)
+    elif fields.text("activation_scheme", "dynamic") == "static":
+        form = FP8._replace(tensor_bytes=8)
+    ignored = _names(fields, "modules_to_not_convert", "ignored_layers")
+    return Quantization(method, (Rule(form, None),), ignored)
+
+
+def _grouped(fields: Fields, method: str) -> Quantization:
+    bits = fields.count(fields.first("bits", "w_bit"), low=2, high=8)
+    group = fields.count(fields.first("group_size", "q_group_size"), low=-1, high=65_536)
+    zeros = bits if method == "awq" or not fields.flag("sym", True) else 0
+    if group > 0:
+        form = Format(f"int{bits}", bits, "int32", "bf16", group=group, scale_bits=16, zero_bits=zeros)
+    else:
+        form = Format(f"int{bits}", bits, "int32", "bf16", row_scale_bits=16 + zeros)
+    return Quantization(method, (Rule(form, None),), _names(fields, "modules_to_not_convert"))
+
+
+def _compressed(fields: Fields) -> Quantization:
+    rules = []
+    for group in _groups(fields):
+        weights = group.inner("weights")
+        if weights is None:
+            group.problem("weights", "an object that says how weights are stored")
+            continue
+        form = _weights_form(weights, group.text("format", fields.text("format", "")))
+        rules.append(Rule(form, _targets(group)))
+    scheme = fields.inner("kv_cache_scheme")
+    kv_cache = None if scheme is None else _kv_scheme(scheme)
+    return Quantization("compressed-tensors", tuple(rules), _names(fields, "ignore"), kv_cache)
+
+
+def _groups(fields: Fields) -> Sequence[Fields]:
+    groups = fields.inner("config_groups")
+    if groups is None:
+        fields.problem("config_groups", "an object with a group for each format")
+        return []
+    found = [groups.inner(name) for name in list(groups.values)[:64] if isinstance(name, str)]
+    return [group for group in found if group is not None]
+
+
+def _targets(group: Fields) -> Names | None:
+    entries = [entry for entry in group.items("targets", most=200_000) or () if isinstance(entry, str)]
+    return None if not entries or "Linear" in entries else Names(entries)
+
+
+def _weights_form(weights: Fields, layout: str) -> Format:
+    bits, kind = weights.count("num_bits", low=2, high=16), weights.text("type", "int")
+    group = weights.optional("group_size", low=-1, high=65_536) or 0
+    strategy = weights.text("strategy", "group" if group > 0 else "tensor")
+    if kind == "float" and bits == 4:
+        return MXFP4 if "mxfp4" in layout or group == 32 else NVFP4
+    if kind == "float" and bits == 8:
+        return {"channel": FP8_ROWS, "block": MODELOPT["FP8_PB_WO"]}.get(strategy, FP8)
+    if kind == "int" and bits == 8 and group <= 0:
+        return INT8_ROWS
+    if kind == "int" and bits in (4, 8) and group > 0:
+        zeros = 0 if weights.flag("symmetric", True) else bits
+        return Format(f"int{bits}", bits, "int32", "bf16", group=group, scale_bits=16, zero_bits=zeros)
+    if kind == "int" and bits == 4:
+        return Format("int4", 4, "int32", "bf16", row_scale_bits=16)
+    weights.problem("num_bits", "4 or 8 bits, int or float")
+    return INT8_ROWS
+
+
+def _kv_scheme(scheme: Fields) -> str | None:
+    bits, kind = scheme.count("num_bits", low=4, high=16), scheme.text("type", "float")
+    if bits == 8 and kind == "float":
+        return "fp8"
+    if bits == 4 and kind == "float":
+        return "nvfp4"
+    scheme.problem("num_bits", "8 or 4 bits, float")
+    return None
+
+
+def _algorithm(fields: Fields) -> Format | None:
+    name = fields.text("quant_algo", "")
+    if name and name not in MODELOPT:
+        fields.problem("quant_algo", ", ".join(MODELOPT))
+        raise UnknownArchitecture(fields.errors)
+    return MODELOPT.get(name)
+
+
+def _modelopt(fields: Fields) -> Quantization:
+    rules: list[Rule] = []
+    listed = fields.inner("quantized_layers")
+    if listed is not None:
+        by_form: dict[Format, list[str]] = {}
+        for name in list(listed.values)[:200_000]:
+            layer = listed.inner(name) if isinstance(name, str) else None
+            form = None if layer is None else _algorithm(layer)
+            if form is not None:
+                by_form.setdefault(form, []).append(name)
+        rules = [Rule(form, Names(names)) for form, names in by_form.items()]
+    elif fields.text("quant_algo", "") != "MIXED_PRECISION":
+        form = _algorithm(fields)
+        if form is None:
+            fields.problem("quant_algo", ", ".join(MODELOPT))
+            raise UnknownArchitecture(fields.errors)
+        rules = [Rule(form, None)]
+    else:
+        fields.errors.append(FieldError(f"{fields.path}.quantized_layers", "a missing field", "the layers' formats"))
+    return Quantization("modelopt", tuple(rules), _names(fields, "ignore", "exclude_modules"), _modelopt_kv(fields))
+
+
+def _modelopt_kv(fields: Fields) -> str | None:
+    scheme = fields.values.get("kv_cache_scheme", fields.values.get("kv_cache_quant_algo"))
+    if scheme is None:
+        return None
+    if isinstance(scheme, str):
+        known = {"FP8": "fp8", "NVFP4": "nvfp4", "NONE": None}
+        if scheme.upper() not in known:
+            fields.problem(fields.first("kv_cache_scheme", "kv_cache_quant_algo"), ", ".join(known))
+        return known.get(scheme.upper())
+    inner = fields.inner("kv_cache_scheme")
+    return None if inner is None else _kv_scheme(inner)

@@ -1,0 +1,75 @@
+"""Every public configuration gets a plan from each engine, or an answer that says what is not known."""
+
+from collections import Counter
+from importlib import import_module
+
+import pytest
+
+from enginemem import Architecture, Scenario, compare
+from enginemem.derivation import check_ids, evaluate
+from public_configs import CONFIGS, REFUSED
+
+PACKAGES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt_llm"}
+READ = sorted(set(CONFIGS) - set(REFUSED))
+
+
+def scenario(name: str) -> Scenario:
+    """The configuration on H200s, split as far as it goes."""
+    model = Architecture.from_hf_config(CONFIGS[name])
+    tp = max(size for size in (1, 2, 4, 8) if model.tensor_parallel_problem(size) is None)
+    return Scenario(gpu="h200-sxm", tp=tp).with_model(model)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_engine_answers_and_every_step_evaluates(name: str) -> None:
+    for engine, plan in compare(scenario(name)).engines.items():
+        assert plan.status == "ok" or plan.reason, engine
+        rules = import_module(f"enginemem.engines.{PACKAGES[engine]}").RULES
+        check_ids(plan.steps)
+        for step in plan.steps:
+            assert evaluate(step, rules) == step.value, step.id
+        if plan.status == "ok":
+            assert (plan.running or 0) > 0
+            assert (plan.kv_bytes_per_token or 0) > 0
+
+
+def test_most_plans_are_modelled() -> None:
+    statuses: Counter[tuple[str, str]] = Counter()
+    for name in READ:
+        statuses.update((engine, plan.status) for engine, plan in compare(scenario(name)).engines.items())
+    for engine in PACKAGES:
+        assert statuses[engine, "not_modeled"] <= 12, statuses
+
+
+def test_the_engines_keep_windows_each_in_its_own_way() -> None:
+    plans = compare(Scenario(gpu="h200-sxm").with_model(Architecture.from_hf_config(CONFIGS["openai--gpt-oss-20b"])))
+    token = 24 * 2 * 8 * 64 * 2
+    assert [plan.kv_bytes_per_token for plan in plans.engines.values()] == [token] * 3
+    # vLLM: groups with blocks of their own; SGLang: a second pool; TensorRT-LLM: every layer at full length.
+    steps = {step.id: step.value for plan in plans.engines.values() for step in plan.steps}
+    assert plans.engines["vllm"].kv_tokens is None
+    assert steps["sglang.pool.window_tokens"] == int(plans.engines["sglang"].kv_tokens * 0.8)  # type: ignore[operator]
+    assert steps["tensorrt-llm.layout.elements"] == token // 2
+
+
+def test_the_engines_keep_recurrent_states_each_in_its_own_way() -> None:
+    model = Architecture.from_hf_config(CONFIGS["nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
+    plans = compare(Scenario(gpu="h200-sxm").with_model(model)).engines
+    raw = 23 * (3 * (64 * 64 + 2 * 8 * 128) * 2 + 64 * 64 * 128 * 4)
+    # SGLang: five slots a request; vLLM: three blocks in each of four groups, padded to the attention page.
+    assert plans["sglang"].kv_fixed_bytes_per_request == 5 * raw
+    assert (plans["vllm"].kv_fixed_bytes_per_request or 0) > 3 * raw
+    states = {step.id: step.value for step in plans["tensorrt-llm"].steps}["tensorrt-llm.budget.states"]
+    # TensorRT-LLM: one slot for each of 2,048 requests, 16-bit, beside the pool.
+    assert states == 2_048 * 23 * (3 * (64 * 64 + 2 * 8 * 128) + 64 * 64 * 128) * 2
+
+
+def test_latent_rows_are_not_divided_by_tensor_parallelism() -> None:
+    plans = compare(scenario("deepseek-ai--DeepSeek-V3")).engines
+    assert {plan.kv_bytes_per_token for plan in plans.values()} == {61 * 576 * 2}
+
+
+def test_parts_that_do_not_end_at_a_scale_are_refused_by_vllm() -> None:
+    plan = compare(scenario("Qwen--Qwen3-30B-A3B-FP8")).engines["vllm"]
+    assert plan.status == "refused"
+    assert "96 features on one of 8 GPUs" in (plan.reason or "")
