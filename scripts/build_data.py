@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from enginemem.schema import AssumptionsFile, EngineFile, HardwareFile, ModelsFile, WorkedFile, merged_release
+from enginemem.schema import (
+    AssumptionsFile,
+    EngineFile,
+    HardwareFile,
+    LogsFile,
+    ModelsFile,
+    WeightsFile,
+    WorkedFile,
+    merged_release,
+)
 from enginemem.schema.base import Json, StrictModel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +61,8 @@ KINDS = {
         Kind("engine", EngineFile),
         Kind("worked", WorkedFile),
         Kind("assumptions", AssumptionsFile),
+        Kind("logs", LogsFile),
+        Kind("weights", WeightsFile),
     )
 }
 
@@ -85,7 +96,7 @@ def data_files(root: Path) -> list[Path]:
 def kind_of(path: Path) -> Kind:
     """The kind of a data file by its place (relative to the repository). Raises DataError where no file belongs."""
     match path.relative_to(DATA).parts:
-        case ("hardware.yaml" | "worked.yaml" | "assumptions.yaml",):
+        case ("hardware.yaml" | "worked.yaml" | "assumptions.yaml" | "logs.yaml" | "weights.yaml",):
             return KINDS[path.stem]
         case ("models", _) if path.suffix == ".yaml":
             return KINDS["models"]
@@ -173,7 +184,7 @@ def build(root: Path = ROOT) -> dict[Path, bytes]:
     for path, file in loaded.items():
         if isinstance(file, EngineFile):
             facts[path] = whole[path].generated(extended=file.extends)
-        elif isinstance(file, AssumptionsFile | HardwareFile | ModelsFile | WorkedFile):
+        elif isinstance(file, AssumptionsFile | HardwareFile | LogsFile | ModelsFile | WeightsFile | WorkedFile):
             facts[path] = file.generated()
 
     # Not with_suffix: a release file's name has dots of its own.

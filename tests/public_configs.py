@@ -7,12 +7,13 @@ from typing import Any
 CONFIGS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parent / "vectors" / "configs" / "configs.json").read_text(encoding="utf-8")
 )
-REFUSED = {
-    "MiniMaxAI--MiniMax-M3": "config.model_type",
-    "deepseek-ai--DeepSeek-V4-Flash": "config.model_type",
-    "deepseek-ai--DeepSeek-V4-Pro": "config.model_type",
-    "moonshotai--Kimi-K3": "config.model_type",
-    "nvidia--DeepSeek-V4-Flash-NVFP4": "config.model_type",
-    "stepfun-ai--Step-3.7-Flash": "config.model_type",
-}
+REFUSED: dict[str, str] = {}
 """Checkpoints that are refused by name, and the field that the refusal points at."""
+UNMODELED = {
+    "MiniMaxAI--MiniMax-M3": "MiniMaxM3ForCausalLM",
+    "deepseek-ai--DeepSeek-V4-Flash": "DeepseekV4ForCausalLM",
+    "deepseek-ai--DeepSeek-V4-Pro": "DeepseekV4ForCausalLM",
+    "nvidia--DeepSeek-V4-Flash-NVFP4": "DeepseekV4ForCausalLM",
+    "stepfun-ai--Step-3.7-Flash": "Step3p7FlashForCausalLM",
+}
+"""Checkpoints whose facts are read and whose cache no engine's rules here lay out, and the class that the reason names."""

@@ -10,8 +10,8 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import { boot, main, mount } from "./pyodide_host.mjs";
 
-/** Faces that no browser opens. */
-const LEFT_OUT = ["enginemem/cli.py", "enginemem/render/terminal.py"];
+/** Faces that no browser opens, and facts of pages that the build renders. */
+const LEFT_OUT = ["enginemem/cli.py", "enginemem/render/terminal.py", "enginemem/data/logs.json"];
 
 /** What only checking a pasted record needs. */
 const RECORD_PARTS = ["enginemem/schema/", "enginemem/gpu_record."];

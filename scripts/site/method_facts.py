@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from enginemem import dataset
 from enginemem.comparison import runtime_range
 from enginemem.derivation import Standing
+from enginemem.link import MOST_FRAGMENT
 from enginemem.release import PINNED, load_release
 from enginemem.render import figures
 from enginemem.render.markup import escape, title
@@ -28,6 +29,7 @@ class MethodFacts(NamedTuple):
     runtime_note: str
     ten_gb_in_gib: str
     ten_gib_in_gb: str
+    most_fragment: str
 
 
 def method_facts() -> MethodFacts:
@@ -42,6 +44,7 @@ def method_facts() -> MethodFacts:
         runtime_note=runtime["note"],
         ten_gb_in_gib=gib(10 * GB),
         ten_gib_in_gb=gb(10 * GIB),
+        most_fragment=f"{MOST_FRAGMENT:,}",
     )
 
 

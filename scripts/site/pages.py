@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from scripts.site.log_facts import all_log_cases
 from scripts.site.method_facts import method_facts
+from scripts.site.model_costs import model_costs
 from scripts.site.worked_facts import all_cases
 
 from enginemem import dataset
@@ -20,7 +22,7 @@ from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import handle
 
 DEFAULT_GPU = PLAN_INPUTS["gpu"].default
-PAGES = ("index", "worked", "method", "hardware", "models")
+PAGES = ("index", "worked", "logs", "method", "hardware", "models")
 
 
 def answer(part: str, **inputs: str) -> Mapping[str, Any]:
@@ -45,7 +47,9 @@ def context() -> dict[str, Any]:
         "gpu_options": gpu_options(DEFAULT_GPU),
         "gpu_example": json.dumps(gpu_example(DEFAULT_GPU), indent=1).replace("<", "\\u003c"),
         "model_table": model_table(),
+        "costs": model_costs(),
         "cases": all_cases(),
+        "log_cases": all_log_cases(),
         "method": method_facts(),
         "releases": {column: load_release(column) for column in PINNED},
     }
@@ -75,7 +79,7 @@ def render_pages(root: Path, staging: Path) -> None:
         _copy(root / "site_assets" / "js" / f"{name}.js", own / f"{name}.js")
 
 
-OWN_SCRIPTS = ("early", "app", "form", "regions", "copy", "tables", "page", "hardware")
+OWN_SCRIPTS = ("early", "app", "form", "model-config", "regions", "copy", "tables", "page", "hardware")
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from enginemem.architecture import configuration_of, model_facts, model_ids
 from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import PARTS, handle
 
@@ -30,8 +31,22 @@ def plan_requests() -> Iterator[str]:
             yield json.dumps({"id": 1, "kind": "plan", "part": part, "inputs": inputs})
     for link in ("?v=1", "?v=1&gpu=h200-sxm&prompt=4000", "?v=9", "?v=1&what=%20"):
         yield json.dumps({"id": 1, "kind": "plan", "part": "figures", "link": link})
+    yield from _own_models()
     yield "no JSON"
     yield json.dumps({"kind": "no such kind"})
+
+
+def _own_models() -> Iterator[str]:
+    """Requests with a configuration: of every preset, of faults, and links that carry one."""
+    for model_id in model_ids():
+        text = json.dumps(configuration_of(model_facts(model_id)))
+        for part in PARTS:
+            yield json.dumps({"id": 1, "kind": "plan", "part": part, "inputs": {}, "config": text})
+        carried = json.loads(handle(json.dumps({"kind": "plan", "part": "link", "config": text})))["config"]["fragment"]
+        yield json.dumps({"id": 1, "kind": "plan", "part": "figures", "link": f"?v=1#{carried}"})
+    for text in ("{", "[]", '{"model_type": "lama"}', '{"a": 1, "a": NaN}', "[" * 99):
+        yield json.dumps({"id": 1, "kind": "plan", "part": "figures", "config": text, "quant_config": "{}"})
+    yield json.dumps({"id": 1, "kind": "plan", "part": "figures", "link": "?v=1#config=QlpoOQ"})
 
 
 def record_requests() -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,7 +12,8 @@ from enginemem.render import figures
 from enginemem.render.answer import steady_range
 from enginemem.render.comparison_table import comparison_table, signed
 from enginemem.render.markup import title
-from enginemem.scenario import PLAN_INPUTS, Scenario
+from enginemem.render.reproduce import command_line, python_line
+from enginemem.scenario import PLAN_INPUTS
 from enginemem.worked import WorkedCase, check_case, worked_cases
 
 _ROWS = (
@@ -47,23 +47,6 @@ class CaseFacts(NamedTuple):
     step: Callable[[str, str], str]
     plan: Callable[[str], Any]
     pools_differ: str
-
-
-def command_line(scenario: Scenario) -> str:
-    """The command that prints this comparison."""
-    words = ["enginemem", "compare"]
-    for key, text in scenario.non_defaults().items():
-        flag = PLAN_INPUTS[key].flag
-        words += [flag, text] if flag is not None else ["--set", f"{key}={text}"]
-    return " ".join([shlex.quote(word) for word in words])
-
-
-def python_line(scenario: Scenario) -> str:
-    """The Python that computes it."""
-    given = scenario.non_defaults()
-    plain = [f"{key}={text if text.isdigit() else repr(text)}" for key, text in given.items() if "." not in key]
-    knobs = {key: text for key, text in given.items() if "." in key}
-    return f"enginemem.compare(enginemem.Scenario({', '.join(plain + ([f'**{knobs!r}'] if knobs else []))}))"
 
 
 def case_facts(case: WorkedCase, first: Comparison) -> CaseFacts:

@@ -5,4 +5,5 @@
 
 import { startEarly } from "./client.js";
 
-if (location.search.length > 1 || navigator.serviceWorker?.controller) startEarly();
+const linked = location.search.length > 1 || location.hash.startsWith("#config=");
+if (linked || navigator.serviceWorker?.controller) startEarly();

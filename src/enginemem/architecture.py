@@ -10,8 +10,9 @@ from enginemem import dataset
 from enginemem.tensors import Inventory, splitting_problem
 from enginemem.units import Exact
 
-LayerKind = Literal["full", "sliding", "chunked", "mla", "recurrent", "none"]
-"""What a layer caches; `none` is a layer without a cache (an MLP or experts alone)."""
+LayerKind = Literal["full", "sliding", "chunked", "mla", "compressed", "recurrent", "none"]
+"""What a layer caches; `compressed` is one row for several tokens, `none` a layer without a cache (an MLP or experts
+alone)."""
 
 
 class Recurrent(NamedTuple):
@@ -39,7 +40,8 @@ class LayerSpec(NamedTuple):
 
     `head_size` is the width of K (of the latent row for `mla`), `v_head_size` the width of V (0 for `mla`), in
     elements; `window` and `chunk` in tokens; `states` are the shapes of a recurrent layer's state tensors, whose first
-    axis belongs to heads. `index_head` is the width of a sparse indexer's key beside the row, 0 without one.
+    axis belongs to heads. `index_head` is the width of a sparse indexer's key beside the row, 0 without one. `tokens` is
+    how many tokens one row stands for.
     """
 
     kind: LayerKind
@@ -52,6 +54,7 @@ class LayerSpec(NamedTuple):
     states: tuple[tuple[int, ...], ...] = ()
     index_head: int = 0
     recurrent: Recurrent | None = None
+    tokens: int = 1
 
 
 class Rope(NamedTuple):
@@ -70,10 +73,14 @@ class Rope(NamedTuple):
 
 
 class Vision(NamedTuple):
-    """The vision encoder as the configuration names it, for the engines' reserves; None where it has no such field."""
+    """The vision encoder as the configuration names it, for the engines' reserves; None where it has no such field.
+
+    `parameters` are its own, projector included; None where the configuration does not give them.
+    """
 
     layers: int | None
     hidden_size: int | None
+    parameters: int | None = None
 
 
 class Experts(NamedTuple):
@@ -124,6 +131,10 @@ class Architecture(NamedTuple):
     vision: Vision | None = None
     sinks: bool = False
     notes: tuple[str, ...] = ()
+    unmodeled: str | None = None
+    """Why no engine's rules here lay out the cache, whatever the engine; None where they do."""
+    configuration: str = ""
+    """The fields that these facts were read from, as JSON; empty for a preset, whose id says as much."""
 
     @classmethod
     def from_hf_config(
@@ -134,9 +145,9 @@ class Architecture(NamedTuple):
         Raises InvalidInputs, which names every bad field with its path, the value and what is allowed, and
         UnknownArchitecture for a model type, class or quantisation that is not known here.
         """
-        from enginemem.hf_config import parse  # noqa: PLC0415 - the parser builds on this module
+        from enginemem.configuration import read  # noqa: PLC0415 - the parser builds on this module
 
-        return parse(config, hf_quant_config)
+        return read(config, hf_quant_config)
 
     @property
     def num_layers(self) -> int:
@@ -198,9 +209,10 @@ def find_model(text: str) -> str | None:
 @cache
 def load_model(model_id: str) -> Architecture:
     """The preset `model_id`; raises KeyError for an unknown id."""
+    from enginemem.hf_config import parse  # noqa: PLC0415 - the parser builds on this module
+
     facts = _catalogue()[model_id]
-    found = Architecture.from_hf_config(configuration_of(facts))
-    return found._replace(
+    return parse(configuration_of(facts))._replace(
         id=model_id,
         name=facts["name"],
         hub_id=facts["hub_id"],

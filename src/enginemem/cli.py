@@ -13,8 +13,9 @@ try:
 except ImportError:  # pragma: no cover - only without the extra
     sys.exit("enginemem's command line needs the extra 'cli': pip install 'enginemem[cli]'")
 
-from enginemem.architecture import load_model, model_facts, model_ids
+from enginemem.architecture import Architecture, load_model, model_facts, model_ids
 from enginemem.comparison import ENGINES, compare, plan_document
+from enginemem.configuration import MOST_TEXT, read_texts
 from enginemem.hardware import gpu_ids, load_gpu
 from enginemem.inputs import FieldError, Input, InvalidInputs
 from enginemem.link import decode
@@ -62,6 +63,11 @@ def scenario_options(command: Command) -> Command:
         "`enginemem engines` lists them.",
     )  # fmt: skip
     command = link_option(set_option(command))
+    for flag, what in (
+        ("--quant-config", "Its hf_quant_config.json, where the checkpoint has one."),
+        ("--config", "A model of your own in place of a preset: the path of its config.json, or - for standard input."),
+    ):
+        command = click.option(flag, metavar="FILE", help=what)(command)
     for field in reversed(list(PLAN_INPUTS)):
         if field.flag is not None:
             option = click.option(field.flag, field.key, metavar=field.kind.upper(), default=None, help=_help(field))
@@ -69,18 +75,42 @@ def scenario_options(command: Command) -> Command:
     return command
 
 
-def scenario_from(link: str | None, knobs: tuple[str, ...], flags: Mapping[str, str | None]) -> Scenario:
-    """The scenario of a command: the link's inputs, then the flags and knobs over them.
+def _file_text(flag: str, path: str) -> str:
+    """The text of a file, or of standard input for `-`; raises InvalidInputs that names the flag."""
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            # One character too many is enough to be refused by length.
+            text: str = file.read(MOST_TEXT + 1)
+            return text
+    except UnicodeDecodeError:
+        problem = "a file of UTF-8 text"
+    except OSError as error:
+        problem = f"a file that can be read ({error.strerror or type(error).__name__})"
+    raise InvalidInputs([FieldError(flag, repr(path), problem)])
 
-    Raises InvalidInputs that names every bad field.
+
+def own_model(config: str | None, quant_config: str | None, model: str | None) -> Architecture | None:
+    """The model of `--config`, or None without that flag.
+
+    Raises InvalidInputs that names every bad field of the files, or what does not go with the flags.
     """
-    given: dict[str, object] = {}
-    errors: list[FieldError] = []
-    if link is not None:
-        try:
-            given.update(decode(link).non_defaults())
-        except InvalidInputs as invalid:
-            errors += invalid.errors
+    errors = []
+    if quant_config is not None and config is None:
+        errors.append(FieldError("--quant-config", repr(quant_config), "beside --config only"))
+    if config == quant_config == "-":
+        errors.append(FieldError("--quant-config", "'-'", "a file: standard input is read for --config"))
+    if config is not None and model is not None:
+        errors.append(FieldError("--config", repr(config), "one model: the command names a preset as well"))
+    if errors:
+        raise InvalidInputs(errors)
+    if config is None:
+        return None
+    extra = None if quant_config is None else _file_text("--quant-config", quant_config)
+    return read_texts(_file_text("--config", config), extra)
+
+
+def _changes(knobs: tuple[str, ...], flags: Mapping[str, str | None], errors: list[FieldError]) -> dict[str, object]:
+    """What flags and `--set` say; what is wrong with them goes into `errors`."""
     changes: dict[str, object] = {key: value for key, value in flags.items() if value is not None}
     for knob in knobs:
         name, equals, value = knob.partition("=")
@@ -91,8 +121,43 @@ def scenario_from(link: str | None, knobs: tuple[str, ...], flags: Mapping[str, 
             errors.append(FieldError(key, repr(value), "one value; the command gives it twice"))
         else:
             changes[key] = value
+    return changes
+
+
+def scenario_from(link: str | None, knobs: tuple[str, ...], flags: Mapping[str, str | None]) -> Scenario:
+    """The scenario of a command: the link's inputs and model, then the flags, files and knobs over them.
+
+    Raises InvalidInputs that names every bad field.
+    """
+    flags = dict(flags)
+    files = flags.pop("config", None), flags.pop("quant_config", None)
+    given: dict[str, object] = {}
+    errors: list[FieldError] = []
+    changes = _changes(knobs, flags, errors)
+    model: Architecture | None = None
+    unreadable = False
     try:
-        scenario = Scenario(**{**given, **changes})
+        model = own_model(*files, model=str(changes["model"]) if "model" in changes else None)
+    except InvalidInputs as invalid:
+        errors += invalid.errors
+        unreadable = True
+    if link is not None:
+        try:
+            opened = decode(link, model=model)
+            given.update(opened.non_defaults())
+            if opened.has_own_model and "model" not in changes:
+                model = opened.model
+        except InvalidInputs as invalid:
+            errors += invalid.errors
+    if model is not None:
+        given.pop("model", None)
+    inputs = {**given, **changes}
+    try:
+        if unreadable:
+            # Nothing is said about a model that is not the one that was meant.
+            PLAN_INPUTS.validate(inputs)
+            raise InvalidInputs([])
+        scenario = Scenario(**inputs) if model is None else Scenario.of_model(model, **inputs)
     except InvalidInputs as invalid:
         raise InvalidInputs([*errors, *invalid.errors]) from None
     if errors:

@@ -158,11 +158,16 @@ def document(comparison: Comparison) -> dict[str, Any]:
     for column, plan in comparison.engines.items():
         engines[column] = plan_document(plan)
         engines[column]["runtime_range"] = _range_document(comparison.ranges[column])
+    import json  # noqa: PLC0415 - importing the package must be quick
+
+    scenario = comparison.scenario
+    own = scenario.has_own_model and scenario.model.configuration
     return {
         "schema": SCHEMA,
         "enginemem_version": __version__,
         "data_digest": data_digest(),
-        "scenario": {key: scenario_text(comparison.scenario, key) for key in comparison.scenario.values},
+        "scenario": {**{key: scenario_text(scenario, key) for key in scenario.values}, "model": scenario.model.id},
+        "configuration": json.loads(scenario.model.configuration) if own else None,
         "link": comparison.scenario.link(),
         "finding": comparison.finding.text,
         "engines": engines,

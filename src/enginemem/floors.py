@@ -18,7 +18,7 @@ def add_floors(scenario: Scenario, plan: EnginePlan) -> None:
     if plan.weights_bytes is None:
         return
     _add_prefill(scenario, plan)
-    if scenario.gpu.bandwidth is not None and plan.running and plan.kv_bytes_per_token is not None:
+    if scenario.gpu.bandwidth is not None and plan.running and plan.kv_bytes_all_layers is not None:
         _add_decode(scenario, plan, bandwidth=scenario.gpu.bandwidth, weights=plan.weights_bytes)
 
 
@@ -41,7 +41,7 @@ def mean_context(scenario: Scenario, plan: EnginePlan) -> Exact:
 
 
 def _add_decode(scenario: Scenario, plan: EnginePlan, *, bandwidth: int, weights: int) -> None:
-    model, running, per_token = scenario.model, plan.running or 0, plan.kv_bytes_per_token or 0
+    model, running, per_token = scenario.model, plan.running or 0, plan.kv_bytes_all_layers or 0
     context = kv_tokens_read(model.layers, mean_context(scenario, plan))
     experts = model.experts
     expert_bytes = 0

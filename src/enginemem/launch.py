@@ -31,6 +31,9 @@ _KV_NAMES: Mapping[str, Mapping[str, str | None]] = {
     "sglang": {"bf16": "bf16", "fp8": "fp8_e4m3", "nvfp4": "nvfp4"},
     "tensorrt-llm": {"bf16": None, "fp8": "fp8", "nvfp4": "nvfp4"},
 }
+_FOLDER = "./model"
+_OWN_NAMED = "The configuration calls its model so. Serve the checkpoint that the configuration belongs to."
+_OWN_NAMELESS = f"In place of {_FOLDER}: the folder or hub id of the model that the configuration belongs to."
 _CHECKPOINT = "Not in this command: the FP8 weights. Serve a checkpoint that was quantised to FP8 instead."
 
 
@@ -76,7 +79,9 @@ def launch(scenario: Scenario, release: EngineRelease) -> Launch:
     Raises KeyError when the release's data names no option for a setting.
     """
     settings, notes = _settings(scenario, release)
-    words = [part.format(model=scenario.model.hub_id) for part in _START[release.engine]]
+    if scenario.has_own_model:
+        notes.append(_OWN_NAMED if scenario.model.hub_id else _OWN_NAMELESS)
+    words = [part.format(model=scenario.model.hub_id or _FOLDER) for part in _START[release.engine]]
     tree: dict[str, dict[str, str] | str] = {}
     for name, value in settings.items():
         option = release.options[name]

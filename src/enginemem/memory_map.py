@@ -1,4 +1,5 @@
-"""Where the bytes of one GPU go under each engine: weights, runtime memory, KV pool, and what stays outside the pool."""
+"""Where the bytes of one GPU go under each engine: weights, runtime memory, recurrent states beside the pool, KV pool,
+and what stays outside of all."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from enginemem.engines.plan import EnginePlan
 from enginemem.scenario import Scenario
 from enginemem.units import Exact
 
-PartKind = Literal["weights", "runtime", "kv_pool", "unused"]
+PartKind = Literal["weights", "runtime", "states", "kv_pool", "unused"]
 
 
 class Part(NamedTuple):
@@ -48,10 +49,14 @@ def memory_map(scenario: Scenario, plan: EnginePlan) -> MemoryMap | None:
     key, label = _ASSUMED.get(plan.engine, ("runtime", "runtime, assumed"))
     assumed = scenario.quantity(key) or 0
     pool = plan.kv_pool_bytes or 0
-    left = total - plan.weights_bytes - assumed - pool
+    # vLLM keeps recurrent states in the pool's own blocks; the others beside it.
+    found = plan.derivation.values.get("budget.states")
+    states = found if isinstance(found, int) and pool else 0
+    left = total - plan.weights_bytes - assumed - states - pool
     parts = [
         Part("weights", "weights", plan.weights_bytes),
         Part("runtime", label, assumed),
+        Part("states", "recurrent states", states),
         Part("kv_pool", "KV pool", pool),
         Part("unused", _UNUSED[plan.engine] if pool else "no pool", max(left, 0)),
     ]

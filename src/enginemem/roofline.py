@@ -6,10 +6,11 @@ measured time below a floor disproves the floor's inputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from enginemem.architecture import Experts, LayerSpec
+from enginemem.memo import per_model
 from enginemem.traffic import power
 from enginemem.units import Exact
 
@@ -36,14 +37,21 @@ def kv_tokens_read(layers: Sequence[LayerSpec], context: Exact) -> Exact:
 
     A windowed layer reads min(window, context); each layer counts by its share of the KV elements of a token.
     """
-    if not any(layer.window or layer.chunk for layer in layers):
+    by_reach = _elements_by_reach(layers)
+    if by_reach.keys() <= {None}:
         return context
-    by_reach: dict[int | None, int] = {}
-    for layer in layers:
-        reach = layer.chunk if layer.window is None else layer.window
-        by_reach[reach] = by_reach.get(reach, 0) + _elements(layer)
     read = [count * (context if reach is None else min(context, reach)) for reach, count in by_reach.items()]
     return Fraction(sum(read)) / sum(by_reach.values())
+
+
+@per_model
+def _elements_by_reach(layers: Sequence[LayerSpec]) -> Mapping[int | None, int]:
+    """KV elements of a token by the window or chunk of the layers that hold them; None: the whole context."""
+    by_reach: dict[int | None, int] = {}
+    for layer in layers:
+        reach = (layer.chunk if layer.window is None else layer.window) or None
+        by_reach[reach] = by_reach.get(reach, 0) + _elements(layer)
+    return by_reach
 
 
 def _elements(layer: LayerSpec) -> int:

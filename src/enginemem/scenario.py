@@ -133,6 +133,19 @@ class Scenario:
     """Bytes per GPU; both are assumptions."""
 
     def __init__(self, /, **inputs: object) -> None:
+        self._fill(inputs, None)
+
+    @classmethod
+    def of_model(cls, model: Architecture, /, **inputs: object) -> Scenario:
+        """The scenario of the inputs with a model of the user's own in place of the preset.
+
+        Raises InvalidInputs, as the class itself does.
+        """
+        other = cls.__new__(cls)
+        other._fill(inputs, model)
+        return other
+
+    def _fill(self, inputs: Mapping[str, object], model: Architecture | None) -> None:
         self._take(PLAN_INPUTS.validate(inputs))
         facts = load_gpu(self.text("gpu"))
         cuda, smi = self.quantity("cuda_total"), self.quantity("smi_total")
@@ -142,7 +155,7 @@ class Scenario:
                 smi_total=facts.smi_total if smi is None else smi,
             )
         self.gpu = facts
-        self.model = load_model(self.text("model"))
+        self.model = load_model(self.text("model")) if model is None else model
         errors = self._contradictions()
         if errors:
             raise InvalidInputs(errors)
@@ -167,7 +180,7 @@ class Scenario:
         """This scenario with a model of the user's own, such as one from `Architecture.from_hf_config`.
 
         Raises InvalidInputs when the model does not go with the other inputs. The link of the result names the preset
-        that was replaced: a configuration travels beside it.
+        that was replaced in its query and carries the configuration in its fragment.
         """
         other = self.varied("model", self.values["model"])
         other.model = model
@@ -212,15 +225,22 @@ class Scenario:
             errors.append(FieldError("sglang.chunked_prefill_size", "0", "auto, -1 (off) or at least 1"))
         return errors
 
+    @property
+    def has_own_model(self) -> bool:
+        """Whether the model is another than the preset that the inputs name."""
+        return self.model.id != self.text("model")
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scenario) and self.values == other.values
+        if not isinstance(other, Scenario) or self.values != other.values:
+            return False
+        return self.model is other.model or self.model == other.model
 
     def __hash__(self) -> int:
         return hash(tuple(self.values.items()))
 
     def __repr__(self) -> str:
-        given = ", ".join([f"{key}={text}" for key, text in self.non_defaults().items()])
-        return f"Scenario({given})"
+        given = [f"{key}={text}" for key, text in self.non_defaults().items()]
+        return f"Scenario({', '.join([*given, *([self.model.name] if self.has_own_model else [])])})"
 
     def non_defaults(self) -> dict[str, str]:
         """The inputs that differ from their defaults, as canonical text in canonical order."""
@@ -228,7 +248,10 @@ class Scenario:
         return {key: PLAN_INPUTS[key].text(value) for key, value in self.values.items() if value != defaults[key]}
 
     def link(self) -> str:
-        """The versioned query string that opens this scenario, such as `?v=1&gpu=h200-sxm`."""
+        """The versioned query that opens this scenario, such as `?v=1&gpu=h200-sxm`.
+
+        A model of the user's own follows in the fragment, `#config=...`, unless it is too long (`link.fragment`).
+        """
         from enginemem.link import encode  # noqa: PLC0415 - link builds on scenario
 
         return encode(self)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from enginemem.memo import per_model
 from enginemem.units import ceil_div
 
 TensorKind = Literal[
@@ -53,6 +54,7 @@ class Format(NamedTuple):
 
 
 BF16, FP16, FP32 = Format("bf16", 16, "bf16"), Format("fp16", 16, "fp16"), Format("fp32", 32, "fp32")
+INT32 = Format("int32", 32, "int32")
 
 
 def element_bytes(form: Format, rows: int, columns: int) -> int:
@@ -224,6 +226,7 @@ class HeldBytes(NamedTuple):
         return sum(self)
 
 
+@per_model
 def held_bytes(inventory: Inventory, *, tp: int, vocabulary_multiple: int, linear: Format | None = None) -> HeldBytes:
     """What one of `tp` GPUs holds, the layers' matrices as the checkpoint stores them or all in the format `linear`."""
     sums = {"linear": 0, "scales": 0, "embedding": 0, "head": 0, "small": 0}

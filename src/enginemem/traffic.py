@@ -72,3 +72,32 @@ def output_moments(*, shape: Shape, mean: int, limit: int) -> OutputMoments:
 def mean_after_cut(shape: Shape, mean: int, limit: int) -> float:
     """E[X]: mean output tokens after the cut at `limit`; `mean` is the mean before it."""
     return output_moments(shape=shape, mean=mean, limit=limit).mean
+
+
+def marks_reached(shape: Shape, mean: int, limit: int, first: int, step: int) -> float:
+    """Mean number of the marks `first`, `first` + `step`, ... that the progress of a running request has reached.
+
+    Progress is the output token, 1 or later, that a request produces at a step taken at random; all in tokens, `first`
+    and `step` at least 1. Blocks of a known prompt begin at such marks, so their mean is exact.
+    """
+    top = min(limit, {"fixed": mean, "uniform": 2 * mean - 1, "geometric": limit}[shape])
+    count = (top - first) // step + 1 if first <= top else 0
+    if not count:
+        return 0.0
+    if shape == "geometric":
+        stay = 1 - 1 / mean
+        never = power(stay, top)
+        if never == 1:  # so long a mean that no request ends before the limit
+            return marks_reached("fixed", top, top, first, step)
+        each = power(stay, step)
+        reached = power(stay, first - 1) * (1 - power(each, count)) / (1 - each)
+        return min(float(count), max(0.0, (reached - count * never) / (1 - never)))
+    places = count * first + step * count * (count - 1) // 2
+    if shape == "fixed":
+        return (count * (top + 1) - places) / top
+    # A token t is produced by the share (2 mean - t) of all requests; sums over t = mark .. top, twice.
+    squares = count * first * first + first * step * count * (count - 1)
+    squares += step * step * ((count - 1) * count * (2 * count - 1) // 6)
+    wide = 4 * mean
+    twice = count * (top + 1) * (wide - top) - places * (wide + 1) + squares
+    return twice / (top * (wide - 1 - top))

@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from enginemem.comparison import ENGINES, Comparison, compare
+from enginemem.configuration import read_texts
 from enginemem.inputs import FieldError, InvalidInputs
-from enginemem.link import decode
+from enginemem.link import CARRIED, decode, fragment, problems, query
 from enginemem.render.answer import announcement, cards, describe, finding, strip
 from enginemem.render.auto import auto_texts
 from enginemem.render.bars import bars
@@ -20,12 +21,14 @@ from enginemem.render.charts import charts
 from enginemem.render.comparison_table import comparison_table
 from enginemem.render.launches import launches
 from enginemem.render.ledger_html import heading, panel
+from enginemem.render.own_model import faults, sentence, verdict
 from enginemem.render.record import record_verdict
 from enginemem.render.tables import comma_separated, markdown
 from enginemem.scenario import PLAN_INPUTS, Scenario
 
 Json = dict[str, Any]
-_MAX_REQUEST = 1_000_000
+_MAX_REQUEST = 4_000_000
+"""Characters: two files of the most that is read, each of their quotes escaped."""
 
 
 class BadRequest(ValueError):
@@ -75,27 +78,80 @@ def _plan(asked: Json) -> Json:
     try:
         scenario = _scenario(asked)
     except InvalidInputs as invalid:
-        return {"ok": False, "kind": "plan", "part": part, "errors": errors(invalid), "link": None}
+        refused = {"ok": False, "kind": "plan", "part": part, "errors": errors(invalid), "link": None}
+        return {**refused, "config": refused_config(invalid)} if _brings_config(asked) else refused
     regions, texts = PARTS[part](scenario, asked)
-    return {
+    answer = {
         "ok": True,
         "kind": "plan",
         "part": part,
-        "link": scenario.link(),
+        "link": query(scenario),
         "inputs": scenario.non_defaults(),
         "regions": regions,
         "texts": texts,
     }
+    return {**answer, "config": accepted_config(scenario, asked)} if scenario.has_own_model else answer
+
+
+def _text(asked: Json, name: str) -> str | None:
+    """An optional text of a request; an empty one counts as none."""
+    text = asked.get(name)
+    if text is not None and not isinstance(text, str):
+        raise BadRequest(f"{name} is no text")
+    return text or None
+
+
+def _brings_config(asked: Json) -> bool:
+    link = asked.get("link")
+    pasted = _text(asked, "config") is not None or _text(asked, "quant_config") is not None
+    return pasted or (isinstance(link, str) and link.partition("#")[2].startswith(CARRIED))
 
 
 def _scenario(asked: Json) -> Scenario:
-    link = asked.get("link")
-    if isinstance(link, str):
-        return decode(link)
-    inputs = asked.get("inputs", {})
+    link, inputs = asked.get("link"), asked.get("inputs", {})
     if not isinstance(inputs, dict) or not all(isinstance(text, str) for text in inputs.values()):
         raise BadRequest("inputs is no object of texts")
-    return Scenario(**inputs)
+    config, quant = _text(asked, "config"), _text(asked, "quant_config")
+    if config is None and quant is not None:
+        raise InvalidInputs([FieldError("hf_quant_config", "a text", "beside a config.json only"), *problems(inputs)])
+    if config is None:
+        return decode(link) if isinstance(link, str) else Scenario(**inputs)
+    try:
+        model = read_texts(config, quant)
+    except InvalidInputs as invalid:
+        raise InvalidInputs([*invalid.errors, *problems(inputs)]) from None
+    return decode(link, model=model) if isinstance(link, str) else Scenario.of_model(model, **inputs)
+
+
+def accepted_config(scenario: Scenario, asked: Json) -> Json:
+    """What the page shows and keeps of a user's own model.
+
+    `fragment` goes behind the link's `#`, or is null and `note` says why; `files` are the texts of the two files as the
+    link carried them, for a page that was opened with one.
+    """
+    carried = fragment(scenario)
+    answer = {
+        "ok": True,
+        "name": scenario.model.name,
+        "verdict": verdict(scenario.model),
+        "fragment": carried.text,
+        "note": f"The link does not carry this model: {carried.reason}." if carried.text is None else "",
+    }
+    if _text(asked, "config") is not None:
+        return answer
+    files = json.loads(scenario.model.configuration)
+    return {**answer, "files": {name: json.dumps(content, indent=1) for name, content in files.items()}}
+
+
+def refused_config(invalid: InvalidInputs) -> Json:
+    """The faults of a configuration as the page shows them; an empty verdict where only other inputs are at fault."""
+    own = [error for error in invalid.errors if is_of_config(error.field)]
+    return {"ok": not own, "verdict": faults(own) if own else "", "fragment": None, "note": ""}
+
+
+def is_of_config(field: str) -> bool:
+    """Whether an error is about a pasted file."""
+    return field.partition(".")[0] in ("config", "hf_quant_config")
 
 
 def errors(invalid: InvalidInputs) -> list[Json]:
@@ -114,7 +170,7 @@ def message(error: FieldError) -> str:
         return f"no input has this name.{hint}"
     if hint and len(error.allowed) > _LONG_LIST:
         return f"{error.given} is not allowed.{hint}"
-    return f"{error.given} is not allowed. Allowed: {error.allowed}.{hint}"
+    return sentence(error)
 
 
 @lru_cache(maxsize=4)

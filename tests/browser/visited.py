@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Request, WebErro
 from scripts.ensure_browser import NAMES
 from scripts.site.serve import Line, SiteServer
 
-PAGES = ("", "worked/", "method/", "hardware/", "models/", "library/", "404.html")
+PAGES = ("", "worked/", "logs/", "method/", "hardware/", "models/", "library/", "404.html")
 """Every page of the site."""
 NEEDS = (
     "The browser tests need Chromium. Install the distribution's (`apt-get install chromium`) "

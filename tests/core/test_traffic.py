@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from enginemem.traffic import Shape, output_moments, power
+from enginemem.traffic import Shape, marks_reached, output_moments, power
 
 
-def exact_moments(shape: Shape, mean: int, limit: int) -> tuple[Fraction, Fraction]:
+def exact_lengths(shape: Shape, mean: int, limit: int) -> dict[int, Fraction]:
     if shape == "fixed":
         weights = {mean: Fraction(1)}
     elif shape == "uniform":
@@ -19,6 +19,11 @@ def exact_moments(shape: Shape, mean: int, limit: int) -> tuple[Fraction, Fracti
     cut: dict[int, Fraction] = {}
     for length, weight in weights.items():
         cut[min(length, limit)] = cut.get(min(length, limit), Fraction(0)) + weight
+    return cut
+
+
+def exact_moments(shape: Shape, mean: int, limit: int) -> tuple[Fraction, Fraction]:
+    cut = exact_lengths(shape, mean, limit)
     mean_cut = sum((length * weight for length, weight in cut.items()), Fraction(0))
     pairs = sum((Fraction(length * (length - 1), 2) * weight for length, weight in cut.items()), Fraction(0))
     return mean_cut, pairs
@@ -52,3 +57,24 @@ def test_huge_limits_stay_finite() -> None:
 def test_power_multiplies() -> None:
     assert power(2.0, 10) == 1024.0
     assert power(0.5, 0) == 1.0
+
+
+@pytest.mark.parametrize("shape", ["fixed", "uniform", "geometric"])
+@pytest.mark.parametrize(("mean", "limit"), [(1, 1), (1, 50), (7, 7), (30, 40), (30, 400), (200, 201), (50, 20)])
+@pytest.mark.parametrize(("first", "step"), [(1, 1), (2, 3), (17, 16), (40, 1000), (9, 10)])
+def test_marks_reached_equal_the_sum_over_tokens(shape: Shape, mean: int, limit: int, first: int, step: int) -> None:
+    lengths = exact_lengths(shape, mean, limit)
+    tokens = sum((length * weight for length, weight in lengths.items()), Fraction(0))
+    expected = Fraction(0)
+    for length, weight in lengths.items():
+        for token in range(1, length + 1):
+            expected += weight * max(0, (token - first) // step + 1)
+    assert marks_reached(shape, mean, limit, first, step) == pytest.approx(
+        float(expected / tokens), rel=1e-9, abs=1e-12
+    )
+
+
+def test_marks_of_means_far_above_the_limit_are_those_of_fixed_outputs() -> None:
+    marks = marks_reached("geometric", 10**8, 1000, 101, 100)
+    assert marks == pytest.approx(marks_reached("fixed", 1000, 1000, 101, 100), rel=1e-4)
+    assert 0 <= marks_reached("geometric", 10**8, 10**8, 17, 16) <= 10**8 / 16

@@ -87,7 +87,12 @@ def test_a_preset_has_the_facts_of_the_public_configuration(model_id: str) -> No
     for found in public:
         assert (
             found._replace(
-                id=model.id, name=model.name, hub_id=model.hub_id, hub_aliases=model.hub_aliases, family=model.family
+                id=model.id,
+                name=model.name,
+                hub_id=model.hub_id,
+                hub_aliases=model.hub_aliases,
+                family=model.family,
+                configuration="",
             )
             == model
         )

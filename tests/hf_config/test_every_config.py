@@ -7,10 +7,10 @@ import pytest
 
 from enginemem import Architecture, Scenario, compare
 from enginemem.derivation import check_ids, evaluate
-from public_configs import CONFIGS, REFUSED
+from public_configs import CONFIGS, UNMODELED
 
 PACKAGES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt_llm"}
-READ = sorted(set(CONFIGS) - set(REFUSED))
+PLANNED = sorted(set(CONFIGS) - set(UNMODELED))
 
 
 def scenario(name: str) -> Scenario:
@@ -20,7 +20,7 @@ def scenario(name: str) -> Scenario:
     return Scenario(gpu="h200-sxm", tp=tp).with_model(model)
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", PLANNED)
 def test_every_engine_answers_and_every_step_evaluates(name: str) -> None:
     for engine, plan in compare(scenario(name)).engines.items():
         assert plan.status == "ok" or plan.reason, engine
@@ -33,18 +33,26 @@ def test_every_engine_answers_and_every_step_evaluates(name: str) -> None:
             assert (plan.kv_bytes_per_token or 0) > 0
 
 
+@pytest.mark.parametrize("name", sorted(UNMODELED))
+def test_what_no_engine_lays_out_is_said_by_every_engine(name: str) -> None:
+    for engine, plan in compare(scenario(name)).engines.items():
+        assert plan.status == "not_modeled", engine
+        assert UNMODELED[name] in (plan.reason or "")
+
+
 def test_most_plans_are_modelled() -> None:
     statuses: Counter[tuple[str, str]] = Counter()
-    for name in READ:
+    for name in PLANNED:
         statuses.update((engine, plan.status) for engine, plan in compare(scenario(name)).engines.items())
-    for engine in PACKAGES:
-        assert statuses[engine, "not_modeled"] <= 12, statuses
+    # TensorRT-LLM 1.2.1 sizes its cache with one width: indexers, KDA and layers of different heads are beyond it.
+    for engine, most in {"vllm": 2, "sglang": 3, "tensorrt-llm": 13}.items():
+        assert statuses[engine, "not_modeled"] <= most, statuses
 
 
 def test_the_engines_keep_windows_each_in_its_own_way() -> None:
     plans = compare(Scenario(gpu="h200-sxm").with_model(Architecture.from_hf_config(CONFIGS["openai--gpt-oss-20b"])))
     token = 24 * 2 * 8 * 64 * 2
-    assert [plan.kv_bytes_per_token for plan in plans.engines.values()] == [token] * 3
+    assert [plan.kv_bytes_per_token for plan in plans.engines.values()] == [token // 2, token // 2, token]
     # vLLM: groups with blocks of their own; SGLang: a second pool; TensorRT-LLM: every layer at full length.
     steps = {step.id: step.value for plan in plans.engines.values() for step in plan.steps}
     assert plans.engines["vllm"].kv_tokens is None
@@ -56,9 +64,9 @@ def test_the_engines_keep_recurrent_states_each_in_its_own_way() -> None:
     model = Architecture.from_hf_config(CONFIGS["nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
     plans = compare(Scenario(gpu="h200-sxm").with_model(model)).engines
     raw = 23 * (3 * (64 * 64 + 2 * 8 * 128) * 2 + 64 * 64 * 128 * 4)
-    # SGLang: five slots a request; vLLM: three blocks in each of four groups, padded to the attention page.
+    # SGLang: five slots a request; vLLM: a block in each of four groups, padded to the attention page.
     assert plans["sglang"].kv_fixed_bytes_per_request == 5 * raw
-    assert (plans["vllm"].kv_fixed_bytes_per_request or 0) > 3 * raw
+    assert raw < (plans["vllm"].kv_fixed_bytes_per_request or 0) < 1.1 * raw
     states = {step.id: step.value for step in plans["tensorrt-llm"].steps}["tensorrt-llm.budget.states"]
     # TensorRT-LLM: one slot for each of 2,048 requests, 16-bit, beside the pool.
     assert states == 2_048 * 23 * (3 * (64 * 64 + 2 * 8 * 128) + 64 * 64 * 128) * 2

@@ -28,6 +28,7 @@ FIXTURES: dict[str, tuple[dict[str, Any], float]] = {
             "mamba_n_groups": 1,
             "mamba_d_conv": 4,
             "position_embedding_type": "nope",
+            "tie_word_embeddings": True,
         },
         32,
     ),

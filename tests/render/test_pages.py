@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scripts.site.pages import OWN_SCRIPTS, PAGES, render_pages  # noqa: E402
-from scripts.site.worked_facts import command_line, python_line  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +56,3 @@ def test_pages_bring_their_own_assets(staged: Path) -> None:
         assert (staged / "assets/site" / f"{name}.js").is_file()
     for name in ("base.css", "parts.css", "calculator.css", "mark.svg"):
         assert (staged / "assets/site" / name).is_file()
-
-
-def test_reproducing_lines_carry_every_input() -> None:
-    scenario = Scenario(max_tokens=300, kv_dtype="fp8", **{"vllm.max_num_seqs": 64})
-    assert command_line(scenario) == "enginemem compare --kv-dtype fp8 --max-tokens 300 --set vllm.max_num_seqs=64"
-    assert python_line(scenario) == (
-        "enginemem.compare(enginemem.Scenario(kv_dtype='fp8', max_tokens=300, **{'vllm.max_num_seqs': '64'}))"
-    )

@@ -20,8 +20,22 @@ from enginemem.render.catalogue import gpu_example
 from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import PARTS, handle
 from enginemem.worked import worked_cases
+from public_configs import CONFIGS
 from wasm.site_python import digests, every_part, node, random_inputs, request
 
+NO_CONFIGURATION = (
+    "{",
+    '{"a":1,\n}',
+    "[1,]",
+    "[,]",
+    '{"a" 1}',
+    '"\x01"',
+    '{"a":"\\x"}',
+    "nul",
+    "[NaN,]",
+    '{"a":1,"a":2}',
+    "[" * 99,
+)
 VECTORS = sorted(ROOT / f"tests/vectors/{name}.json" for name in HANDLERS)
 
 
@@ -53,6 +67,16 @@ def test_published_scenarios_give_the_same_bytes(site: Path, tmp_path: Path) -> 
     inputs = [{key: str(value) for key, value in case.scenario.non_defaults().items()} for case in worked_cases()]
     answers = same(site, [asked for given in [{}, *inputs] for asked in every_part(given)], tmp_path)
     assert all(answer["ok"] for answer in answers)
+
+
+def test_own_models_give_the_same_bytes(site: Path, tmp_path: Path) -> None:
+    texts = [*[json.dumps(config) for config in CONFIGS.values()], *NO_CONFIGURATION]
+    room = {"gpu": "b200", "tp": "8"}
+    answers = same(site, [request(part, inputs=room, config=text) for text in texts for part in PARTS], tmp_path)
+    known = Counter([answer["ok"] for answer in answers])
+    assert known[True] > 200
+    assert known[False] >= len(NO_CONFIGURATION) * len(PARTS)
+    assert not any("error" in answer for answer in answers)
 
 
 def test_random_scenarios_give_the_same_bytes(site: Path, tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ class SteadyState(NamedTuple):
 class EnginePlan:
     """What one engine does with the GPU's memory. Bytes and tokens are per GPU unless the name says otherwise.
 
+    A long request of t tokens holds `kv_fixed_bytes_per_request` + t x `kv_bytes_per_token` bytes: windows, chunks and
+    recurrent states are fixed, layers that keep the whole context grow. `kv_bytes_all_layers` is what a token takes
+    while it is inside every window; it is not part of the document.
     Fields that a status other than `ok` leaves unknown are None. The rooflines are filled in by the comparison.
     A plain class, not a dataclass: importing dataclasses would cost a third of the package's import time.
     """
@@ -70,12 +73,14 @@ class EnginePlan:
     decode_step_seconds: Fraction | None
     output_tokens_per_second: Fraction | None
     prefill_seconds: Fraction | None
+    kv_bytes_all_layers: int | None
     resolved: dict[str, Resolved]
     derivation: Derivation
 
     def __init__(self, engine: str, release: str, derivation: Derivation | None = None) -> None:
         for name in PLAN_FIELDS:
             setattr(self, name, None)
+        self.kv_bytes_all_layers = None
         self.engine = engine
         self.release = release
         self.status = "ok"
@@ -96,7 +101,8 @@ class EnginePlan:
         return self
 
 
-PLAN_FIELDS: tuple[str, ...] = tuple([name for name in EnginePlan.__annotations__ if name != "derivation"])
+_INNER = ("derivation", "kv_bytes_all_layers")
+PLAN_FIELDS: tuple[str, ...] = tuple([name for name in EnginePlan.__annotations__ if name not in _INNER])
 """The names of a plan's fields, in the order in which JSON lists them."""
 
 

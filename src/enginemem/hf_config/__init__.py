@@ -6,42 +6,19 @@ caches. What the rules here do not know is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from enginemem.architecture import Architecture, Experts, LayerSpec, Rope, Vision
-from enginemem.hf_config.decoder import (
-    read_decoder,
-    read_gpt_oss,
-    read_latent,
-    read_llama4,
-    read_mimo_v2,
-    read_nas,
-)
-from enginemem.hf_config.families import FAMILIES, KNOWN_BUT_NOT_READ, Family
+from enginemem.hf_config.defaults import WithDefaults, with_defaults
+from enginemem.hf_config.families import FAMILIES, Family
 from enginemem.hf_config.fields import MOST_TOKENS, Fields, UnknownArchitecture
-from enginemem.hf_config.gemma import read_gemma4
-from enginemem.hf_config.mamba import read_falcon, read_granite, read_jamba
-from enginemem.hf_config.quantization import Quantization, read_quantization
-from enginemem.hf_config.recurrent import read_gdn, read_kda, read_nemotron
+from enginemem.hf_config.quantization import Quantization
+from enginemem.hf_config.readers import READERS, quantization_reader
 from enginemem.hf_config.shape import Decoded, Layer
+from enginemem.hf_config.vision import read_vision
 from enginemem.inputs import FieldError, nearest
-from enginemem.tensors import Inventory, Tensor, distinct, joined
-
-_READERS: Mapping[str, Callable[[Fields, Fields, Family], Decoded]] = {
-    "decoder": read_decoder,
-    "latent": read_latent,
-    "gpt_oss": read_gpt_oss,
-    "llama4": read_llama4,
-    "gemma4": read_gemma4,
-    "mimo_v2": read_mimo_v2,
-    "nas": read_nas,
-    "gdn": read_gdn,
-    "nemotron": read_nemotron,
-    "kda": read_kda,
-    "granite": read_granite,
-    "falcon": read_falcon,
-    "jamba": read_jamba,
-}
+from enginemem.tensors import BF16, Inventory, Tensor, distinct, joined
+from enginemem.units import gb
 
 # Scalings whose factor leaves max_position_embeddings as it is, beside those that the engines' own tables name.
 _PLAIN_ROPES = ("default", "mrope", "proportional")
@@ -54,10 +31,12 @@ def parse(config: object, hf_quant_config: object = None) -> Architecture:
     extra = None if hf_quant_config is None else _object(hf_quant_config, "hf_quant_config", errors)
     outer.check()
     family, fields = _family(outer)
-    quantization = read_quantization(outer, extra)
-    decoded = _READERS[family.reader](fields, outer, family)
+    quantization = quantization_reader(family.reader)(outer, extra)
+    decoded = READERS[family.reader](fields, outer, family)
     ropes = _ropes(fields, family, decoded)
     fields.check()
+    taken = fields.values.note if isinstance(fields.values, WithDefaults) else ""
+    decoded = decoded._replace(notes=(*decoded.notes, taken)) if taken else decoded
     return _assembled(outer, family, decoded, quantization, ropes)
 
 
@@ -78,10 +57,6 @@ def _family(outer: Fields) -> tuple[Family, Fields]:
             break
     outer.check()
     model_type = outer.text("model_type")
-    for name in (model_type, fields.text("model_type", model_type)):
-        if name in KNOWN_BUT_NOT_READ:
-            outer.problem("model_type", KNOWN_BUT_NOT_READ[name], name)
-            raise UnknownArchitecture(outer.errors)
     found = FAMILIES.get(model_type)
     if found is None:
         close = nearest(model_type[:80], tuple(FAMILIES))
@@ -92,7 +67,8 @@ def _family(outer: Fields) -> tuple[Family, Fields]:
         given = classes[0] if classes else "an empty list"
         outer.problem("architectures", ", ".join(found.classes), given)
         raise UnknownArchitecture(outer.errors)
-    return found, fields
+    types = (fields.text("model_type", model_type), model_type, f"{model_type}_text")
+    return found, Fields(with_defaults(fields.values, *types), fields.path, fields.errors)
 
 
 def _ropes(fields: Fields, family: Family, decoded: Decoded) -> tuple[Rope, ...]:
@@ -158,12 +134,14 @@ def _assembled(
     inventory = Inventory(outside, joined(tensors), distinct(tensors))
     classes = outer.items("architectures") or family.classes
     scaled = next((rope.type for rope in ropes if rope.type is not None and family.name != "Gemma 3"), None)
-    notes = decoded.notes
+    notes, encoder = decoded.notes, outer.inner("vision_config")
+    vision = None if encoder is None else read_vision(encoder, family.name, shape.hidden)
     if not family.verified:
         notes += ("written from the class's fields, without a public configuration of this family at hand: unverified",)
+    if vision is not None:
+        notes += (_left_out(vision),)
     moe = decoded.moe
     each = 0 if moe is None else (3 if moe.gated else 2) * moe.width * (moe.latent or shape.hidden)
-    vision = outer.inner("vision_config")
     return Architecture(
         id="config.json",
         name=str(classes[0]),
@@ -193,13 +171,22 @@ def _assembled(
         latent_rank=decoded.latent_rank,
         quantization=None if quantization is None else quantization.method,
         kv_cache_dtype=None if quantization is None else quantization.kv_cache,
-        vision=None if vision is None else _vision(vision),
+        vision=vision,
         sinks=decoded.sinks,
         notes=notes,
+        unmodeled=_unmodeled(family, str(classes[0])),
     )
 
 
-def _vision(vision: Fields) -> Vision:
-    found = Vision(vision.optional("num_hidden_layers"), vision.optional("hidden_size"))
-    vision.check()
-    return found
+def _unmodeled(family: Family, class_name: str) -> str | None:
+    if class_name in family.foreign:
+        registered = " or ".join([name for name in family.classes if name not in family.foreign])
+        return f"none of the pinned releases is known to register the class {class_name}; they know {registered}"
+    return f"{class_name}: {family.unmodeled}" if family.unmodeled else None
+
+
+def _left_out(vision: Vision) -> str:
+    size = ""
+    if vision.parameters is not None:
+        size = f"; its {vision.parameters:,} parameters take {gb(vision.parameters * BF16.bits // 8)} in 16 bits"
+    return f"the vision encoder is left out: neither its weights nor its work are counted{size}"

@@ -41,7 +41,9 @@ def spec(kind: str, kv_heads: int, head: int, v_head: int, *, window: int | None
 
 def _query_norm(fields: Fields, family: Family) -> str:
     if family.query_norm in ("glm", "cohere"):
-        return "head" if fields.flag("use_qk_norm", False) else ""
+        # Command R's norms have a weight for each head, GLM's one for all of them.
+        kind = "head" if family.query_norm == "glm" else "full"
+        return kind if fields.flag("use_qk_norm", False) else ""
     if family.query_norm == "full" and fields.values.get("use_qk_norm") is False:
         return ""
     return family.query_norm
@@ -71,7 +73,7 @@ def read_decoder(fields: Fields, outer: Fields, family: Family) -> Decoded:
     fields.check()
     own = attention(facts, shape.form)
     around = norms(shape, family.norms, bias=family.norm_bias)
-    dense = mlp(shape.hidden, shape.intermediate, shape.form, bias=mlp_bias)
+    dense = mlp(shape.hidden, shape.intermediate, shape.form, gated=family.gated, bias=mlp_bias)
     mixed = experts(moe, shape.hidden, shape.form) if moe is not None else ()
     layers = [
         Layer(

@@ -11,7 +11,7 @@ from typing import Any
 
 from enginemem.inputs import FieldError, InvalidInputs
 
-MOST_LAYERS, MOST_SIZE, MOST_ROWS, MOST_TOKENS = 4_096, 1_048_576, 16_777_216, 1_000_000_000
+MOST_LAYERS, MOST_SIZE, MOST_ROWS, MOST_TOKENS = 1_024, 1_048_576, 16_777_216, 1_000_000_000
 """Bounds beyond every published model: layers, widths in elements, rows of a vocabulary, positions."""
 
 _MISSING = object()

@@ -62,6 +62,8 @@ def read_gemma4(fields: Fields, outer: Fields, family: Family) -> Decoded:
 def _moe(fields: Fields) -> Moe:
     total = fields.count("num_experts", high=65_536)
     active = fields.count("top_k_experts", high=65_536)
+    if active > total:
+        fields.problem("top_k_experts", f"at most num_experts ({total})")
     return Moe(total, active, fields.count(fields.first("moe_intermediate_size", "expert_intermediate_size")))
 
 

@@ -11,6 +11,8 @@ from enginemem.hf_config.shape import Decoded, Layer, Shape, outer_tensors, read
 from enginemem.hf_config.states import mamba2_tensors, mamba_facts, matrix, state_spec
 from enginemem.tensors import FP32
 
+_GRANITE_LAYERS = {"mamba": "mamba", "linear_attention": "mamba", "attention": "full", "full_attention": "full"}
+
 
 def _attention(fields: Fields, family: Family, shape: Shape) -> Attention:
     return Attention(
@@ -23,7 +25,7 @@ def read_granite(fields: Fields, outer: Fields, family: Family) -> Decoded:
     """Granite 4: Mamba-2 or attention as layer_types says, a shared MLP in every layer, experts where there are any."""
     shape = read_shape(fields, outer, family)
     names = fields.first("layer_types", "layers_block_type")
-    kinds = fields.per_layer(names, shape.layers, {"mamba": "mamba", "attention": "full", "full_attention": "full"})
+    kinds = fields.per_layer(names, shape.layers, _GRANITE_LAYERS)
     kinds = ["full"] * shape.layers if kinds is None else kinds
     moe = read_moe(fields, family)
     moe = None if moe is None else moe._replace(width=max(shape.intermediate, 1), shared=0)

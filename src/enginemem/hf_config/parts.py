@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from enginemem.tensors import FP32, Format, Split, Tensor, TensorKind
+from enginemem.tensors import FP32, INT32, Format, Split, Tensor, TensorKind
 
 Tensors = tuple[Tensor, ...]
 
@@ -165,7 +165,9 @@ def mlp(
 class Moe(NamedTuple):
     """A mixture of experts: `total` experts of which a token takes `active`, each of `width`; `shared` is the width of
     all shared experts together. `correction` is a routing bias kept in 32 bits; `latent` the width that experts work
-    in (None: the hidden size)."""
+    in (None: the hidden size), with a norm on the way back where `latent_norm`, and with projections that no quantiser
+    touches where `wide_latent`. `table` is the number of tokens whose experts are looked up instead (0: none);
+    `wide_router` keeps the router's matrix in 32 bits."""
 
     total: int
     active: int
@@ -177,11 +179,17 @@ class Moe(NamedTuple):
     gated: bool = True
     bias: bool = False
     router_bias: bool = False
+    wide_router: bool = False
+    latent_norm: bool = False
+    wide_latent: bool = False
+    table: int = 0
 
 
 def experts(facts: Moe, hidden: int, form: Format, prefix: str = "mlp", shared: str = "shared_experts") -> Tensors:
     """Router, experts and shared experts of one layer."""
-    tensors = [Tensor(f"{prefix}.gate", "router", facts.total, hidden, form=form)]
+    tensors = [Tensor(f"{prefix}.gate", "router", facts.total, hidden, form=FP32 if facts.wide_router else form)]
+    if facts.table:
+        tensors.append(Tensor(f"{prefix}.gate.tid2eid", "small", facts.table, facts.active, form=INT32))
     if facts.correction:
         tensors.append(Tensor(f"{prefix}.gate.e_score_correction_bias", "small", facts.total, form=FP32))
     if facts.router_bias:
@@ -189,7 +197,10 @@ def experts(facts: Moe, hidden: int, form: Format, prefix: str = "mlp", shared: 
     inner = facts.latent or hidden
     if facts.latent:
         for name, rows, columns in (("fc1_latent_proj", inner, hidden), ("fc2_latent_proj", hidden, inner)):
-            tensors.append(Tensor(f"{prefix}.{name}", "shared_experts", rows, columns, linear=True, form=form))
+            narrow = not facts.wide_latent
+            tensors.append(Tensor(f"{prefix}.{name}", "shared_experts", rows, columns, linear=narrow, form=form))
+        if facts.latent_norm:
+            tensors.append(norm(f"{prefix}.latent_norm", inner, form))
     for tensor in mlp(inner, facts.width, form, gated=facts.gated, bias=facts.bias, prefix=f"{prefix}.experts.0"):
         tensors.append(tensor._replace(kind="experts" if tensor.columns > 1 else "small", copies=facts.total))
     if facts.shared:

@@ -6,12 +6,11 @@ Methods that are not known here are refused by name.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from fnmatch import translate
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from enginemem.hf_config.fields import Fields, UnknownArchitecture
+from enginemem.hf_config.names import Names
 from enginemem.inputs import FieldError
 from enginemem.tensors import Format, Tensor, TensorKind
 
@@ -34,45 +33,6 @@ MODELOPT = {
     "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
 }
 METHODS = ("fp8", "compressed-tensors", "modelopt", "mxfp4", "awq", "gptq", "fbgemm_fp8", "modelopt_fp4")
-
-
-class Names:
-    """Patterns of module names: names, runs of their dotted parts, shell wildcards, or `re:` expressions."""
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        plain, wild = set(), []
-        for pattern in patterns:
-            if pattern.startswith("re:"):
-                wild.append(pattern[3:])
-            elif "*" in pattern or "?" in pattern:
-                # Checkpoints of multimodal models prefix the language model's names.
-                wild.append("(?:.*\\.)?" + translate(_short(pattern)))
-            else:
-                plain.add(_short(pattern.removesuffix(".")))
-        self._plain, self._wild = plain, [compiled for text in wild if (compiled := _compiled(text)) is not None]
-
-    def __contains__(self, name: str) -> bool:
-        parts = name.split(".")
-        runs = {".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
-        return bool(runs & self._plain) or any(wild.match(name) or wild.match(f"model.{name}") for wild in self._wild)
-
-
-def _short(name: str) -> str:
-    """A name without the prefixes that multimodal checkpoints put before `layers`."""
-    for prefix in ("model.language_model.", "language_model.model.", "language_model.", "model."):
-        if name.startswith(prefix) and name != prefix:
-            return name[len(prefix) :]
-    return name
-
-
-def _compiled(text: str) -> re.Pattern[str] | None:
-    # A pasted expression with nested repeats could run for ages; those of checkpoints never have any.
-    if len(text) > 200 or re.search(r"[*+}][^.|]*\)[*+{]", text):
-        return None
-    try:
-        return re.compile(text)
-    except re.error:
-        return None
 
 
 class Rule(NamedTuple):
@@ -130,7 +90,8 @@ def _of(fields: Fields) -> Quantization:
     if method == "compressed-tensors":
         return _compressed(fields)
     if method == "mxfp4":
-        return Quantization(method, (Rule(MXFP4, None),), _names(fields, "modules_to_not_convert"))
+        # The method knows experts alone; other matrices stay as they are, listed or not (Mxfp4Config).
+        return Quantization(method, (Rule(MXFP4, Names(["mlp.experts"])),), _names(fields, "modules_to_not_convert"))
     if method in ("awq", "gptq"):
         return _grouped(fields, method)
     return _fp8(fields, method)
@@ -145,24 +106,31 @@ def _names(fields: Fields, *keys: str) -> Names:
             else:
                 fields.problem(key, "a list of names", entry)
                 break
-    return Names(patterns)
+    key = fields.first(*keys)
+    return Names(patterns, f"{fields.path}.{key}")
 
 
 def _fp8(fields: Fields, method: str) -> Quantization:
     if fields.given("moe_quant_algo") or fields.given("quantized_layers"):
         fields.problem("quant_method", "fp8 without mixed layers; several formats come with modelopt")
         raise UnknownArchitecture(fields.errors)
-    block, form = fields.items("weight_block_size", most=2), FP8_ROWS if method == "fbgemm_fp8" else FP8
-    if block is not None:
-        sizes = [size for size in block if isinstance(size, int) and not isinstance(size, bool) and 0 < size <= 65_536]
-        if len(sizes) != 2:
-            fields.problem("weight_block_size", "two whole numbers from 1 to 65,536")
-            sizes = [128, 128]
-        form = Format("fp8_block", 8, "fp8_e4m3", group=sizes[1], group_rows=sizes[0], scale_bits=32)
+    form = FP8_ROWS if method == "fbgemm_fp8" else FP8
+    if fields.given("weight_block_size"):
+        form = _blocks(fields, "weight_block_size")
     elif fields.text("activation_scheme", "dynamic") == "static":
         form = FP8._replace(tensor_bytes=8)
     ignored = _names(fields, "modules_to_not_convert", "ignored_layers")
     return Quantization(method, (Rule(form, None),), ignored)
+
+
+def _blocks(fields: Fields, name: str) -> Format:
+    """8 bits with a scale for each block of rows and columns; blocks of 128 where the field is missing."""
+    block = fields.items(name, most=2) if fields.given(name) else (128, 128)
+    sizes = [size for size in block or () if type(size) is int and 0 < size <= 65_536]
+    if len(sizes) != 2:
+        fields.problem(name, "two whole numbers from 1 to 65,536")
+        sizes = [128, 128]
+    return Format("fp8_block", 8, "fp8_e4m3", group=sizes[1], group_rows=sizes[0], scale_bits=32)
 
 
 def _grouped(fields: Fields, method: str) -> Quantization:
@@ -201,7 +169,7 @@ def _groups(fields: Fields) -> Sequence[Fields]:
 
 def _targets(group: Fields) -> Names | None:
     entries = [entry for entry in group.items("targets", most=200_000) or () if isinstance(entry, str)]
-    return None if not entries or "Linear" in entries else Names(entries)
+    return None if not entries or "Linear" in entries else Names(entries, f"{group.path}.targets")
 
 
 def _weights_form(weights: Fields, layout: str) -> Format:
@@ -210,8 +178,10 @@ def _weights_form(weights: Fields, layout: str) -> Format:
     strategy = weights.text("strategy", "group" if group > 0 else "tensor")
     if kind == "float" and bits == 4:
         return MXFP4 if "mxfp4" in layout or group == 32 else NVFP4
+    if kind == "float" and bits == 8 and strategy == "block":
+        return _blocks(weights, "block_structure")
     if kind == "float" and bits == 8:
-        return {"channel": FP8_ROWS, "block": MODELOPT["FP8_PB_WO"]}.get(strategy, FP8)
+        return FP8_ROWS if strategy == "channel" else FP8
     if kind == "int" and bits == 8 and group <= 0:
         return INT8_ROWS
     if kind == "int" and bits in (4, 8) and group > 0:
@@ -251,7 +221,7 @@ def _modelopt(fields: Fields) -> Quantization:
             form = None if layer is None else _algorithm(layer)
             if form is not None:
                 by_form.setdefault(form, []).append(name)
-        rules = [Rule(form, Names(names)) for form, names in by_form.items()]
+        rules = [Rule(form, Names(names, listed.path)) for form, names in by_form.items()]
     elif fields.text("quant_algo", "") != "MIXED_PRECISION":
         form = _algorithm(fields)
         if form is None:

@@ -6,8 +6,17 @@ from enginemem.architecture import Recurrent
 from enginemem.hf_config.decoder import latent_facts, latent_spec, norms, spec
 from enginemem.hf_config.families import Family
 from enginemem.hf_config.fields import MOST_LAYERS, Fields
-from enginemem.hf_config.parts import Attention, Tensors, attention, experts, latent, mlp, norm
-from enginemem.hf_config.shape import Decoded, Layer, moe_layers, outer_tensors, read_moe, read_shape, rotary_width
+from enginemem.hf_config.parts import Attention, Tensors, attention, experts, latent, mlp, norm, vector
+from enginemem.hf_config.shape import (
+    Decoded,
+    Layer,
+    Shape,
+    moe_layers,
+    outer_tensors,
+    read_moe,
+    read_shape,
+    rotary_width,
+)
 from enginemem.hf_config.states import (
     NO_CACHE,
     gdn_tensors,
@@ -62,13 +71,15 @@ def read_gdn(fields: Fields, outer: Fields, family: Family) -> Decoded:
 
 
 _BLOCKS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+_LISTED = {kind: kind for kind in _BLOCKS.values()} | {"linear_attention": "mamba", "full_attention": "attention"}
 
 
 def _nemotron_pattern(fields: Fields) -> list[str]:
-    """The kind of each layer, from hybrid_override_pattern or layers_block_type."""
-    if fields.given("layers_block_type"):
-        entries = fields.items("layers_block_type") or ()
-        return fields.per_layer("layers_block_type", len(entries), {kind: kind for kind in _BLOCKS.values()}) or []
+    """The kind of each layer, from hybrid_override_pattern or a list."""
+    listed = fields.first("layers_block_type", "layer_types")
+    if fields.given(listed):
+        entries = fields.items(listed) or ()
+        return fields.per_layer(listed, len(entries), _LISTED) or []
     text = fields.text("hybrid_override_pattern")
     if not text or len(text) > MOST_LAYERS or set(text) - set(_BLOCKS):
         fields.problem("hybrid_override_pattern", "a text of M (Mamba), * (attention), - (MLP) and E (experts)")
@@ -81,9 +92,7 @@ def _nemotron_pattern(fields: Fields) -> list[str]:
 def read_nemotron(fields: Fields, outer: Fields, family: Family) -> Decoded:
     """Nemotron-H and Nemotron 3: each layer is one of Mamba-2, attention, an MLP or experts."""
     pattern = _nemotron_pattern(fields)
-    shape = read_shape(
-        Fields({**fields.values, "num_hidden_layers": max(len(pattern), 1)}, fields.path, fields.errors), outer, family
-    )
+    shape = read_shape(fields, outer, family, layers=max(len(pattern), 1))
     state = mamba2(
         fields.count("mamba_num_heads", high=65_536), fields.count("mamba_head_dim", high=65_536),
         fields.count("n_groups", high=65_536), fields.count("ssm_state_size", high=65_536),
@@ -112,7 +121,12 @@ def read_nemotron(fields: Fields, outer: Fields, family: Family) -> Decoded:
 
 
 def read_kda(fields: Fields, outer: Fields, family: Family) -> Decoded:
-    """Kimi Linear: KDA layers and latent attention layers as linear_attn_config lists them, counted from 1."""
+    """Kimi Linear and Kimi K3: KDA layers and latent attention layers as linear_attn_config lists them, counted from 1.
+
+    K3 adds experts that work in a latent width, an output gate of latent attention, a gate of full rank in the KDA
+    layers, and a norm and a vector before each half of a layer that mix earlier blocks' outputs. Source rules:
+    kimi_linear.py and models/kimi_k3/nvidia (model, kda, mla) at vLLM 0.32.0, models/kimi_k3.py at SGLang 0.5.22.
+    """
     shape = read_shape(fields, outer, family)
     own = fields.inner("linear_attn_config") or Fields({}, f"{fields.path}.linear_attn_config", fields.errors)
     listed = {index for index in own.items("full_attn_layers") or () if isinstance(index, int)}
@@ -121,19 +135,44 @@ def read_kda(fields: Fields, outer: Fields, family: Family) -> Decoded:
         own.problem("full_attn_layers", f"with kda_layers each of the layers 1 to {shape.layers} once")
     heads, head = own.count("num_heads", high=65_536), own.count("head_dim", high=65_536)
     kernel = own.count("short_conv_kernel_size", low=2, high=1_024)
-    if own.flag("use_full_rank_gate", False):
-        own.problem("use_full_rank_gate", "false: the full-rank gate's matrices are not known here")
+    full_gate = own.flag("use_full_rank_gate", False)
     state = Recurrent("kda", heads, head, head, 3 * heads * head, kernel)
-    facts, moe = latent_facts(fields, shape), read_moe(fields, family)
+    facts = latent_facts(fields, shape)._replace(gate=fields.flag("mla_use_output_gate", False))
+    moe = read_moe(fields, family)
+    if moe is not None and fields.given("routed_expert_hidden_size"):
+        width, normed = fields.count("routed_expert_hidden_size"), fields.flag("latent_moe_use_norm", False)
+        moe = moe._replace(latent=width, latent_norm=normed, wide_latent=True)
     sparse = moe_layers(fields, shape.layers) if moe is not None else [False] * shape.layers
+    if not all(sparse) and not shape.intermediate:
+        fields.problem("intermediate_size", "the width of the layers without experts")
+    mixed_back = fields.optional("attn_res_block_size") is not None
+    rotary = 0 if fields.flag("mla_use_nope", False) else facts.rope
     fields.check()
-    delta, rows = kda_tensors(state, shape.hidden, shape.form), latent(facts, shape.form)
+    delta = kda_tensors(state, shape.hidden, shape.form, full_gate=full_gate)
+    around, rows = norms(shape, 2) + _residual(shape, mixed_back), latent(facts, shape.form)
     dense = mlp(shape.hidden, shape.intermediate, shape.form)
-    mixed = experts(moe, shape.hidden, shape.form) if moe is not None else ()
+    mixed = experts(moe, shape.hidden, shape.form, "block_sparse_moe") if moe is not None else ()
     layers = []
     for index, is_moe in enumerate(sparse):
         full = index + 1 in listed
         cache = latent_spec(facts, indexed=False) if full else state_spec(state)
-        layers.append(Layer((cache,), (rows if full else delta) + norms(shape, 2) + (mixed if is_moe else dense)))
-    outside, rank = outer_tensors(shape), facts.kv_rank
-    return Decoded(shape, layers, outside, moe, sum(sparse), facts.rope, latent_rank=rank)
+        layers.append(Layer((cache,), (rows if full else delta) + around + (mixed if is_moe else dense)))
+    outside = outer_tensors(shape) + _residual(shape, mixed_back)[:2]
+    return Decoded(shape, layers, outside, moe, sum(sparse), rotary, latent_rank=facts.kv_rank)
+
+
+def _residual(shape: Shape, present: bool) -> Tensors:
+    """What weighs the outputs of earlier blocks before attention and before the MLP."""
+    if not present:
+        return ()
+    names = ("self_attention_res", "mlp_res")
+    return tuple(
+        [
+            tensor
+            for name in names
+            for tensor in (
+                norm(f"{name}_norm", shape.hidden, shape.form),
+                vector(f"{name}_proj", shape.hidden, shape.form),
+            )
+        ]
+    )

@@ -14,6 +14,9 @@ from enginemem.tensors import BF16, FP16, Format, Tensor
 DTYPES = {"bfloat16": BF16, "float16": FP16, "float32": BF16, "half": FP16}
 """Stored types by name; engines narrow 32-bit checkpoints to 16 bits at load."""
 
+LEAST_HEAD = 8
+"""Elements of the smallest head that any kernel takes."""
+
 
 class Shape(NamedTuple):
     """Sizes that all families state, in elements; `form` is the type of what is not quantised."""
@@ -67,16 +70,25 @@ def stored_type(*places: Fields) -> Format:
     return BF16
 
 
-def read_shape(fields: Fields, outer: Fields, family: Family, *, attention: bool = True) -> Shape:
-    """The sizes; `attention` is False for families whose heads are stated block by block."""
+def read_shape(
+    fields: Fields, outer: Fields, family: Family, *, attention: bool = True, layers: int | None = None
+) -> Shape:
+    """The sizes; `attention` is False for families whose heads are stated block by block, `layers` the number of
+    layers where a pattern says it."""
+    before = len(fields.errors)
     hidden = fields.count("hidden_size")
     heads = fields.count("num_attention_heads", high=65_536)
-    kv_heads = fields.count("num_key_value_heads", heads, high=65_536) if attention else heads
-    head = fields.count(fields.first("head_dim", "attention_head_dim"), max(hidden // max(heads, 1), 1), high=65_536)
+    groups = fields.first("num_key_value_heads", "num_attention_groups")
+    kv_heads = fields.count(groups, heads, high=65_536) if attention else heads
+    name = fields.first("head_dim", "attention_head_dim")
+    head = fields.count(name, max(hidden // max(heads, 1), 1), low=LEAST_HEAD, high=65_536)
+    if head < LEAST_HEAD and len(fields.errors) == before:
+        fields.problem("num_attention_heads", f"heads of at least {LEAST_HEAD} elements of a hidden_size of {hidden}")
     if heads % kv_heads:
-        fields.problem("num_key_value_heads", f"a divisor of num_attention_heads ({heads})")
+        fields.problem(groups, f"a divisor of num_attention_heads ({heads})")
     name = "num_hidden_layers"
-    layers = fields.count(name, high=MOST_LAYERS) if fields.given(name) or attention else 0
+    if layers is None:
+        layers = fields.count(name, high=MOST_LAYERS) if fields.given(name) or attention else 0
     tied = outer.values.get("tie_word_embeddings", fields.values.get("tie_word_embeddings", family.tied))
     if tied is not None and not isinstance(tied, bool):
         fields.problem("tie_word_embeddings", "true or false", tied)
@@ -89,7 +101,9 @@ def read_shape(fields: Fields, outer: Fields, family: Family, *, attention: bool
         intermediate=fields.count("intermediate_size", 0, low=0) if not isinstance(
             fields.values.get("intermediate_size"), (list, tuple)) else 0,
         vocabulary=fields.count("vocab_size", high=MOST_ROWS),
-        positions=fields.count("max_position_embeddings", high=MOST_TOKENS),
+        positions=fields.count(
+            fields.first("max_position_embeddings", "model_max_length", "max_seq_len"), high=MOST_TOKENS
+        ),
         tied=family.tied if tied is None else tied is True,
         form=stored_type(fields, outer),
     )  # fmt: skip
@@ -149,7 +163,8 @@ def read_moe(fields: Fields, family: Family) -> Moe | None:
         family.correction == "field"
         and (fields.values.get("topk_method") == "noaux_tc" or fields.flag("use_routing_bias", False))
     )
-    return Moe(total, active, width, _shared_width(fields, width), correction, gated=family.gated)
+    shared = _shared_width(fields, width)
+    return Moe(total, active, width, shared, correction, family.shared_gate, gated=family.gated)
 
 
 def _shared_width(fields: Fields, width: int) -> int:

@@ -101,13 +101,15 @@ def mamba_facts(fields: Fields, hidden: int, *, dtype: str | None = None) -> Rec
     )  # fmt: skip
 
 
-def kda_tensors(state: Recurrent, hidden: int, form: Format) -> Tensors:
-    """Projections, convolutions and decays of one KDA layer."""
+def kda_tensors(state: Recurrent, hidden: int, form: Format, *, full_gate: bool = False) -> Tensors:
+    """Projections, convolutions and decays of one KDA layer; the gate is one matrix (`full_gate`) or two of low rank."""
     name, heads = "self_attn", state.heads
     wide, head = heads * state.rows, state.rows
     tensors = [matrix(f"{name}.{part}_proj", wide, hidden, form, heads=heads, fused="qkvgfab") for part in "qkv"]
     tensors += [matrix(f"{name}.{part}_conv1d", wide, state.kernel, form, heads=heads, linear=False) for part in "qkv"]
-    for part in "fg":
+    if full_gate:
+        tensors.append(matrix(f"{name}.g_proj", wide, hidden, form, heads=heads, fused="qkvgfab"))
+    for part in "f" if full_gate else "fg":
         tensors.append(matrix(f"{name}.{part}_a_proj", head, hidden, form, split="whole"))
         tensors.append(matrix(f"{name}.{part}_b_proj", wide, head, form, heads=heads))
     tensors += [

@@ -131,7 +131,7 @@ def gpu_example(gpu_id: str) -> dict[str, object]:
 
 
 _MODEL_HEAD = (
-    "Parameters", "16-bit weights, GB", "Layers", "Heads", "KV heads", "Head size", "KV bytes a token, bf16", "Length",
+    "Parameters", "Weights as stored, GB", "Layers", "Heads", "KV heads", "Head or row", "KV bytes a token, bf16", "Length",
 )  # fmt: skip
 
 
@@ -145,18 +145,34 @@ def model_table() -> str:
     )
 
 
-def kv_bytes_per_token(model: Architecture) -> int:
-    """Bytes of one token's KV over all layers at two bytes an element, unsharded."""
-    return sum([2 * layer.layers * layer.kv_heads * (layer.head_size + layer.v_head_size) for layer in model.layers])
+def kv_bytes_per_token(model: Architecture) -> Exact | None:
+    """Bytes of one token's KV over all layers at two bytes an element, unsharded; None where no rule lays it out."""
+    if model.unmodeled is not None:
+        return None
+    rows = [
+        Fraction(2 * spec.layers * spec.kv_heads * (spec.head_size + spec.v_head_size), spec.tokens)
+        for spec in model.layers
+    ]
+    total = sum(rows, Fraction(0))
+    return total.numerator if total.denominator == 1 else total
+
+
+def cached_shape(model: Architecture) -> tuple[int, int]:
+    """KV heads and their width in elements, of the first layer that caches tokens; a latent row counts as one head."""
+    return next(((spec.kv_heads, spec.head_size) for spec in model.layers if spec.kv_heads), (0, 0))
 
 
 def _model_row(model: Architecture) -> str:
-    numbers: list[Exact] = [
-        model.parameters, Fraction(2 * model.parameters, GB), model.num_layers, model.heads, model.kv_heads,
-        model.head_dim, kv_bytes_per_token(model), model.max_position,
+    kv_heads, width = cached_shape(model)
+    numbers: list[Exact | None] = [
+        model.parameters, Fraction(model.inventory.stored_bytes, GB), model.num_layers, model.heads, kv_heads, width,
+        kv_bytes_per_token(model), model.max_position,
     ]  # fmt: skip
     cells = [
-        _cell(f"{number:,}" if isinstance(number, int) else round_half_up(number, 2), number) for number in numbers
+        _cell(_UNKNOWN, "")
+        if number is None
+        else _cell(f"{number:,}" if isinstance(number, int) else round_half_up(number, 2), number)
+        for number in numbers
     ]
     source = model_facts(model.id)["source"]
     address = f"https://github.com/{source['repository']}/blob/{source['commit']}/{source['path']}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from enginemem.architecture import load_model, model_ids
 from enginemem.hardware import gpu_ids, load_gpu
 from enginemem.inputs import Input
 from enginemem.release import PINNED, load_release
 from enginemem.render.markup import escape, title
+from enginemem.render.model_fields import model_options, model_search, own_config
 from enginemem.scenario import PLAN_INPUTS
 
 _SECTIONS = {"hardware": "Hardware", "model": "Model", "traffic": "Traffic", "assumptions": "Assumptions"}
@@ -46,7 +46,12 @@ def form(texts: Mapping[str, str]) -> str:
 
 
 def _fields(section: str, texts: Mapping[str, str]) -> str:
-    return "".join([_field(field, texts) for field in PLAN_INPUTS if field.section == section])
+    return "".join([_around(field, _field(field, texts)) for field in PLAN_INPUTS if field.section == section])
+
+
+def _around(field: Input, html: str) -> str:
+    """A field with what stands beside it: the model has a search and a configuration of one's own."""
+    return model_search(field_id(field.key)) + html + own_config() if field.kind == "model" else html
 
 
 def _section(key: str, heading: str, texts: Mapping[str, str]) -> str:
@@ -99,7 +104,7 @@ def _control(field: Input, own: str) -> str:
     if field.kind == "gpu":
         return f"<select {common}>{gpu_options(field.default)}</select>"
     if field.kind == "model":
-        return f"<select {common}>{_model_options(field.default)}</select>"
+        return f"<select {common}>{model_options(field.default)}</select>"
     if field.choices is not None or field.kind == "flag":
         names = field.choices() if field.choices is not None else ("true", "false")
         options = [_option(name, name, field.default) for name in ((("auto",) if field.auto else ()) + names)]
@@ -125,14 +130,4 @@ def gpu_options(default: str) -> str:
         groups.setdefault(gpu.vendor, []).append(_option(gpu.id, gpu.name, default))
     return "".join(
         [f'<optgroup label="{escape(vendor)}">{"".join(items)}</optgroup>' for vendor, items in groups.items()]
-    )
-
-
-def _model_options(default: str) -> str:
-    groups: dict[str, list[str]] = {}
-    for model_id in model_ids():
-        model = load_model(model_id)
-        groups.setdefault(model.family, []).append(_option(model.id, model.name, default))
-    return "".join(
-        [f'<optgroup label="{escape(family)}">{"".join(items)}</optgroup>' for family, items in groups.items()]
     )

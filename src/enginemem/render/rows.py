@@ -42,6 +42,8 @@ _LINES = (
         lambda p: figures.DASH if p.kv_bytes_per_token is None else figures.operand(p.kv_bytes_per_token, ""),
         lambda p: plain(p.kv_bytes_per_token),
     ),
+    _Line("KV bytes fixed per request per GPU", lambda p: _fixed(p.kv_fixed_bytes_per_request),
+          lambda p: plain(p.kv_fixed_bytes_per_request)),
     _Line("Page", lambda p: figures.count(p.page_tokens, "token" if p.page_tokens == 1 else "tokens"),
           lambda p: p.page_tokens),
     _Line("Step token budget", lambda p: figures.count(p.step_token_budget), lambda p: p.step_token_budget),
@@ -53,6 +55,11 @@ _LINES = (
     _Line("Prefill of one prompt, floor", lambda p: figures.milliseconds(p.prefill_seconds, 1),
           lambda p: _ratio(p.prefill_seconds)),
 )  # fmt: skip
+
+
+def _fixed(value: int | Fraction | None) -> str:
+    """Nothing for a model whose requests have no fixed part."""
+    return figures.operand(value, "") if value else figures.DASH
 
 
 def _ratio(value: Fraction | None) -> float | None:

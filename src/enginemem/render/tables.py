@@ -6,6 +6,7 @@ import csv
 import io
 
 from enginemem.comparison import Comparison
+from enginemem.render.reproduce import inputs_line
 from enginemem.render.rows import rows, titles
 
 
@@ -46,7 +47,8 @@ def markdown(comparison: Comparison) -> str:
     lines += ["| " + " | ".join(escape(cell) for cell in (row.label, *row.cells)) + " |" for row in rows(comparison)]
     lines += ["", *[f"- {escape(note)}" for note in notes(comparison)]]
     lines += ["", *[f"- {escape(title)} should log: `{line}`" for title, line in log_lines(comparison)]]
-    lines += ["", f"Inputs: `{comparison.scenario.link()}`", ""]
+    query, beside = inputs_line(comparison.scenario)
+    lines += ["", f"Inputs: `{query}`{escape(beside)}", ""]
     return "\n".join(lines)
 
 

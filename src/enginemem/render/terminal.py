@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from enginemem.render import figures
+from enginemem.render.catalogue import cached_shape
 from enginemem.render.ledger import Line, ledger
+from enginemem.render.reproduce import inputs_line
 from enginemem.render.rows import rows, titles
 from enginemem.render.tables import log_lines, notes
 from enginemem.scenario import PLAN_INPUTS
@@ -62,7 +64,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         _print(console, note)
     for title, line in log_lines(comparison):
         _print(console, f"{title} should log:", f"  {line}")
-    _print(console, "", f"GB is 10^9 bytes, GiB is 2^30. Inputs: {comparison.scenario.link()}", style="dim")
+    inputs = "".join(inputs_line(comparison.scenario))
+    _print(console, "", f"GB is 10^9 bytes, GiB is 2^30. Inputs: {inputs}", style="dim")
 
 
 def print_ledger(console: Console, comparison: Comparison, engine: str) -> None:
@@ -155,13 +158,14 @@ def _text(records: Mapping[str, Mapping[str, object] | None], key: str) -> str:
 def print_models(console: Console, models: Iterable[Architecture]) -> None:
     """The presets."""
     table = _table(
-        None, "id", "hub id", "parameters", "16-bit weights", "layers", "heads", "KV heads", "head dim", "max length",
+        None, "id", "hub id", "parameters", "stored weights", "layers", "heads", "KV heads", "head or row", "max length",
         left=2,
     )  # fmt: skip
     for model in models:
+        kv_heads, width = cached_shape(model)
         table.add_row(
-            model.id, model.hub_id, f"{model.parameters:,}", gb(2 * model.parameters), str(model.num_layers),
-            str(model.heads), str(model.kv_heads), str(model.head_dim), f"{model.max_position:,}",
+            model.id, model.hub_id, f"{model.parameters:,}", gb(model.inventory.stored_bytes), str(model.num_layers),
+            str(model.heads), str(kv_heads), str(width), f"{model.max_position:,}",
         )  # fmt: skip
     console.print(table)
 

@@ -8,7 +8,19 @@ from enginemem.schema.assumptions import AssumptionsFile
 from enginemem.schema.base import StrictModel
 from enginemem.schema.engines import EngineFile, merged_release
 from enginemem.schema.hardware import HardwareFile
+from enginemem.schema.logs import LogsFile
 from enginemem.schema.models import ModelsFile
+from enginemem.schema.weights import WeightsFile
 from enginemem.schema.worked import WorkedFile
 
-__all__ = ["AssumptionsFile", "EngineFile", "HardwareFile", "ModelsFile", "StrictModel", "WorkedFile", "merged_release"]
+__all__ = [
+    "AssumptionsFile",
+    "EngineFile",
+    "HardwareFile",
+    "LogsFile",
+    "ModelsFile",
+    "StrictModel",
+    "WeightsFile",
+    "WorkedFile",
+    "merged_release",
+]

@@ -283,11 +283,8 @@ def test_every_step_evaluates_to_its_value_and_sensitivity_is_the_plans(seed: in
         if result.status == "ok":
             assert result.running is not None
             assert result.running >= 1
-            # No measurement covers the steady state of chunked or recurrent layers.
-            kinds = {spec.kind for spec in scenario.model.layers} - {"none"}
-            assert (result.running_steady is not None) == (kinds <= {"full", "sliding", "mla"})
-            if result.running_steady is not None:
-                assert result.running_steady.low <= result.running_steady.mean <= result.running_steady.high
+            assert result.running_steady is not None
+            assert result.running_steady.low <= result.running_steady.mean <= result.running_steady.high
         else:
             assert result.reason
         for assumption in (0, 1_800_000_000, rng.randrange(10**11)):
@@ -326,13 +323,28 @@ def test_groups_have_blocks_and_a_log_line_but_no_single_token_count() -> None:
 def test_one_window_group_is_sized_by_its_window() -> None:
     result = with_layers(WINDOWS, **knob(kv_cache_memory_bytes="40GB"))
     assert (result.status, result.kv_tokens) == ("ok", None)
-    assert result.kv_bytes_per_token == 52 * 2 * 16 * 128 * 2
+    # A window of 1,024 tokens and the open block; nothing grows beyond it.
+    assert result.kv_bytes_per_token == 0
+    assert result.kv_fixed_bytes_per_request == 65 * 16 * 52 * 2 * 16 * 128 * 2
 
 
-def test_chunked_layers_have_no_steady_state_yet() -> None:
-    result = with_layers(CHUNKS, WHOLE._replace(layers=12, kv_heads=8), **knob(kv_cache_memory_bytes="40GB"))
-    assert (result.status, result.running_steady) == ("ok", None)
+def test_chunked_layers_hold_a_chunk_at_most() -> None:
+    knobs = knob(kv_cache_memory_bytes="40GB")
+    layers = (CHUNKS, WHOLE._replace(layers=12, kv_heads=8))
+    result = with_layers(*layers, **knobs)
     assert result.kv_tokens_logged == 520_826  # vector kv-026
+    # A chunk that no request fills frees nothing, as if all layers kept the whole context.
+    whole = with_layers(CHUNKS._replace(kind="full", chunk=None), layers[1], **knobs)
+    short, long = result.running_steady, with_layers(*layers, prompt=20_000, **knobs).running_steady
+    assert short is not None
+    assert long is not None
+    assert whole.running_steady is not None
+    assert short.mean == pytest.approx(whole.running_steady.mean, rel=0.01)
+    # Of 20,300 tokens on average, three groups hold those after the second chunk of 8,192 and one group holds all. The
+    # next request enters with its whole prompt in four groups, so on average that less half of what it then holds is free.
+    held = (20_300 + 3 * 3_916) / 16
+    assert result.blocks is not None
+    assert long.mean == pytest.approx((result.blocks - (4 * 1250 - held / 2)) / held, rel=0.02)
 
 
 def test_latent_rows_are_whole_on_every_gpu_and_sparse_ones_bring_their_indexer() -> None:

@@ -12,15 +12,15 @@ from enginemem.engines.sglang.dispatch import graph_sizes
 from enginemem.engines.sglang.grant import record_budget, record_weights
 from enginemem.engines.sglang.ledger import record_capacity, record_configuration
 from enginemem.engines.sglang.model import facts_from_architecture
+from enginemem.engines.sglang.output import output_mean, output_progress
+from enginemem.engines.sglang.request import record_request
 from enginemem.engines.sglang.run import Run, StopPlan, check_start, options_of, part_of
 from enginemem.engines.sglang.running import (
-    output_mean,
-    output_progress,
-    record_request,
     record_running,
     steady_mean,
 )
-from enginemem.engines.sglang.serve import check_window_pool, record_dispatch, record_pool
+from enginemem.engines.sglang.serve import record_dispatch, record_pool
+from enginemem.engines.sglang.window import check_window_pool
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
 
@@ -47,6 +47,8 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
 
 
 def _stages(run: Run) -> None:
+    if run.scenario.model.unmodeled is not None:
+        raise StopPlan("not_modeled", run.scenario.model.unmodeled)
     part = part_of(run)
     options = options_of(run.scenario)
     classes = run.release.values["hybrid_window_classes"]
@@ -58,7 +60,7 @@ def _stages(run: Run) -> None:
     server = record_pool(run, model, options, config, free, major=part.capability[0])
     # The server is up; only now does it see a request.
     load = record_request(run, server)
-    running = record_running(run, config, server, load)
+    running = record_running(run, model, config, server, load)
     check_window_pool(run, model, config, server)
     record_dispatch(run, config, server, running=running)
 

@@ -27,6 +27,7 @@ class _Burst:
         "done",
         "fresh",
         "full",
+        "latch",
         "page",
         "pages",
         "pass_tokens",
@@ -34,8 +35,10 @@ class _Burst:
         "prompt",
         "running",
         "scale",
+        "span",
         "tight",
         "whole",
+        "window",
     )
 
     def __init__(
@@ -51,7 +54,11 @@ class _Burst:
         cap: int,
         clip: int,
         overlap: bool,
+        latch: bool,
+        window: int | None,
+        span: int,
     ) -> None:
+        self.latch, self.window, self.span = latch, window, span
         self.pool, self.page, self.prompt, self.cap, self.pass_tokens = pool, page, prompt, cap, pass_tokens
         self.pages = round_up(prompt, page)
         # Chunking off: no chunk bounds a pass, but a second prompt must stay below the pass's token limit.
@@ -72,7 +79,7 @@ class _Burst:
         """Run one pass; False when it admits nothing (the burst is over)."""
         count = self.running + self.fresh
         part = self.done > 0
-        if count == 0:
+        if count == 0 or not self.latch:
             self.full = False
         if self.full and not part:
             return False
@@ -82,6 +89,8 @@ class _Burst:
         scale, page, pages = self.scale, self.page, self.pages
         free = self.pool - count * pages - round_up(self.done, page)
         room = scale * free - self.booked()  # scaled: free minus everything booked so far
+        # The pool of window layers holds the same tokens, and books newcomers in their own pass only, a window at most.
+        inside = None if self.window is None else self.window - count * pages - round_up(self.done, page)
         chunk = self.chunk or None
         left_pass = self.pass_tokens
         admitted, finished, done = 0, 0, 0
@@ -89,13 +98,19 @@ class _Burst:
             limit = room // scale if room >= 0 else -(-room // scale)
             if chunk is not None:
                 limit = min(limit, chunk)
+            if inside is not None:
+                limit = min(limit, inside - page)
+            if limit <= 0 and not self.latch:
+                return False  # beside a window pool a split prompt waits for memory
             if limit <= 0:
                 limit = chunk if chunk is not None else self.prompt
             rest = self.prompt - self.done
             taken = min(rest, limit)
             charged = round_up(taken, page)
             completes = taken == rest
-            room -= scale * (charged + page + (self.whole if completes else 0))
+            own = charged + (self.whole if completes else 0)
+            room -= scale * (own + page)
+            inside = None if inside is None else inside - min(own, self.span) - page
             left_pass -= charged
             if chunk is not None:
                 chunk -= charged
@@ -105,6 +120,9 @@ class _Burst:
         need = scale * (self.prompt + self.whole + page)
         by_rows = max(0, rows - admitted)
         by_memory = max(0, ceil_div(room - need, each)) if room > need else 0  # strictly more room than the need
+        if inside is not None:
+            inner = min(pages + self.whole, self.span) + page
+            by_memory = min(by_memory, max(0, ceil_div(inside - inner, inner)))
         if chunk is None:
             by_tokens = self._unchunked(admitted, left_pass)
             ends_exactly, tail = by_tokens * self.pages >= left_pass, 0
@@ -120,7 +138,7 @@ class _Burst:
                 full = True
             elif whole == by_tokens and not ends_exactly:
                 # one more candidate is looked at: it becomes the next split prompt, or finds no room
-                if whole >= by_rows or after <= need:
+                if whole >= by_rows or whole >= by_memory:
                     full = whole + admitted > 0 or count > 0
                 elif tail > 0:
                     done = tail
@@ -156,7 +174,7 @@ class _Burst:
     def jump(self) -> None:
         """Skip passes that are certain to be bounded by the chunk alone: each then takes exactly as many tokens."""
         step = self._tokens_a_pass()
-        if step <= 0 or self.full or self.done % self.page:
+        if step <= 0 or (self.full and self.latch) or self.done % self.page:
             return
         passes = 0 if self.tight else self._certain_passes(step)
         if passes >= 2:
@@ -179,7 +197,10 @@ class _Burst:
         spare = scale * (self.pool - count * pages - self.done - touched * whole)
         spare -= (count + 1) * self.booked_running + touched * self.booked_fresh
         price = step * (scale * pages + self.booked_running)  # of one pass, times `pages`
-        return min(spare * pages // price, (self.cap - count - touched - 2) * pages // step)
+        passes = min(spare * pages // price, (self.cap - count - touched - 2) * pages // step)
+        if self.window is None:
+            return passes
+        return min(passes, (self.window - count * pages - self.done - (touched + 1) * whole) // step)
 
     def _skip_middle(self, step: int) -> None:
         """Skip the full chunks inside the split prompt: they admit nothing else and leave admission open."""
@@ -187,6 +208,8 @@ class _Burst:
         passes = (self.prompt - self.done - 1) // step
         spare = self.scale * (self.pool - count * self.pages - self.done) - self.booked()
         passes = min(passes, spare // (self.scale * step) - 1)
+        if self.window is not None:
+            passes = min(passes, (self.window - count * self.pages - self.done - self.page) // step - 1)
         if passes >= 1:
             self.running, self.fresh = count, 0
             self.done += passes * step
@@ -217,11 +240,17 @@ def burst_size(
     cap: int,
     clip: int,
     overlap: bool = True,
+    latch: bool = True,
+    window: int | None = None,
+    span: int = 0,
 ) -> int:
     """Size of the first decode batch after idle under an endless queue.
 
     `pool`, `prompt`, `max_new` (after the engine's clip), `chunk` (0 or less: off), `pass_tokens`
     (`max_prefill_tokens`) and `clip` in tokens, `cap` in requests; `ratio` is the new-token ratio at the start.
+    Beside a pool of window layers a pass that found no room does not close admission (`latch` False); `window` are that
+    pool's tokens where neither prompt nor output outgrows the window of `span` tokens, else (None) the pool must be
+    large enough not to matter.
     """
     state = _Burst(
         pool=pool,
@@ -234,6 +263,9 @@ def burst_size(
         cap=cap,
         clip=clip,
         overlap=overlap,
+        latch=latch,
+        window=window,
+        span=span,
     )
     while state.one_pass():
         state.jump()

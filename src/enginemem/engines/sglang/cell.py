@@ -6,7 +6,7 @@ from enginemem.derivation import Operand
 from enginemem.engines.sglang.layout import Cell, heads_per_gpu, mla_row
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
-from enginemem.engines.sglang.pool import Tokens, plain_tokens, window_tokens
+from enginemem.engines.sglang.pool import States, Tokens, plain_tokens, window_tokens, window_tokens_each
 from enginemem.engines.sglang.resolve import Configuration
 from enginemem.engines.sglang.run import Run
 
@@ -90,3 +90,51 @@ def record_tokens(run: Run, model: ModelFacts, cell: Cell, *, pool: int, page: i
         "tokens",
     )
     return found
+
+
+def record_parameters(run: Run, model: ModelFacts, cell: Cell, states: States | None, *, page: int) -> int:
+    """Record what each further token of a long request takes, and what it holds besides, whatever its length: tokens of
+    its windows and slots of recurrent states; returns the latter in bytes."""
+    run.steps.add(
+        "layout.per_token",
+        "Each further token of a long request",
+        "token",
+        cell.full,
+        "bytes",
+        {"token": (cell.full, "bytes")},
+        "cell",
+        note="layers that keep the whole context" if cell.window or states is not None else None,
+    )
+    terms, sources, fixed = [], ["cell"], 0
+    operands: dict[str, Operand] = {}
+    if model.window is not None:
+        held = window_tokens_each(run.release, window=model.window.tokens, page=page)
+        interval = run.release.integer("swa_eviction_interval")
+        operands |= {
+            "window": (model.window.tokens, "tokens"),
+            "interval": (interval, "tokens"),
+            "page": (page, "tokens"),
+            "window_token": (cell.window, "bytes"),
+        }
+        terms.append("(round_up(window, page) + window + interval + page) * window_token")
+        sources += ["window_lock", "swa_eviction"]
+        fixed += held * cell.window
+    if states is not None:
+        operands |= {"slots": (states.per_request, "slots"), "state": (states.bytes_each, "bytes")}
+        terms.append("slots * state")
+        sources.append("mamba_cache")
+        fixed += states.per_request * states.bytes_each
+    run.steps.add(
+        "layout.per_request",
+        "A long request besides, whatever its length",
+        " + ".join(terms) or "nothing",
+        fixed,
+        "bytes",
+        operands or {"nothing": (0, "bytes")},
+        *sources,
+        note="at most: the prompt's last window stays locked in the prefix cache, and behind the window of the outputs "
+        "tokens are evicted once an interval of them has gathered"
+        if model.window is not None
+        else None,
+    )
+    return fixed

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from enginemem.architecture import Architecture, LayerSpec
+from enginemem.memo import per_model
 
 
 class Window(NamedTuple):
@@ -113,6 +114,7 @@ def _vision(config: Mapping[str, Any]) -> Vision | None:
     return Vision(config.get("vision_num_hidden_layers"), config.get("vision_hidden_size"))
 
 
+@per_model
 def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, ...]) -> ModelFacts | None:
     """Facts of a model; None when it has layers that no rule here covers (Mamba-1, layers of different heads).
 

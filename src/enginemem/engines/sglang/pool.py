@@ -69,6 +69,18 @@ def window_tokens(budget_bytes: int, cell: Cell, *, ratio: float, page: int, lim
     return Tokens(full, int(full * ratio) // page * page, "HybridSWAPoolConfigurator")
 
 
+def own_window(release: EngineRelease, *, window: int, page: int) -> int:
+    """Window tokens of its outputs that a request holds at most: eviction waits for an interval, pages go whole
+    (ScheduleBatch._swa_eviction_trigger)."""
+    return window + release.integer("swa_eviction_interval") + page
+
+
+def window_tokens_each(release: EngineRelease, *, window: int, page: int) -> int:
+    """Window tokens that one long request holds at most: the last window of its prompt, which the prefix cache keeps
+    locked as long as it runs, and that of its outputs (SWAComponent.acquire_component_lock)."""
+    return round_up(window, page) + own_window(release, window=window, page=page)
+
+
 def window_cap(
     release: EngineRelease,
     *,

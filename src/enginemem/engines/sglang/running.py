@@ -1,82 +1,29 @@
-"""The requests of one scenario: what they may ask for and how many run, with their steps."""
+"""How many requests of one scenario run, with their steps."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
 
 from enginemem.derivation import Operand
 from enginemem.engines.plan import SteadyState
 from enginemem.engines.sglang import admission as rules
 from enginemem.engines.sglang.burst import burst_size
+from enginemem.engines.sglang.model import ModelFacts
+from enginemem.engines.sglang.output import cut_moments
+from enginemem.engines.sglang.request import Load
 from enginemem.engines.sglang.resolve import Configuration
-from enginemem.engines.sglang.run import Run, StopPlan
+from enginemem.engines.sglang.run import Run
 from enginemem.engines.sglang.serve import Server
-from enginemem.engines.sglang.steady import Demand, steady_state
+from enginemem.engines.sglang.steady import Demand, half_width, steady_state
+from enginemem.engines.sglang.window import (
+    WindowPool,
+    record_window,
+    record_window_decayed,
+    record_window_steady,
+    window_in_force,
+)
 from enginemem.release import load_release
-from enginemem.traffic import OutputMoments, Shape, output_moments
-
-
-class Load(NamedTuple):
-    """Traffic as admission sees it: prompt, output limit after the clips, its booked part; tokens."""
-
-    prompt: int
-    max_new: int
-    booked: int
-
-
-def record_request(run: Run, server: Server) -> Load:
-    """The output limit after the engine's clips; stops the plan when the request is refused."""
-    scenario, release, steps = run.scenario, run.release, run.steps
-    prompt, asked = scenario.prompt, scenario.max_tokens
-    tokens, page, context = server.tokens, server.page, server.context
-    problem = rules.request_problem(release, prompt=prompt, max_tokens=asked, context=context, tokens=tokens)
-    if problem is not None:
-        raise StopPlan("refused", problem, binds="prompt_limit")
-    margin = release.integer("request_length_margin")
-    max_new = rules.effective_max_new(
-        asked=asked, prompt=prompt, context=context, tokens=tokens, page=page, margin=margin
-    )
-    operands: dict[str, Operand] = {
-        "asked": (asked, "tokens"),
-        "context": (context, "tokens"),
-        "pool": (tokens, "tokens"),
-        "margin": (margin, "tokens"),
-        "prompt": (prompt, "tokens"),
-        "page": (page, "tokens"),
-    }
-    steps.add(
-        "admission.max_new",
-        "Output limit after the clips",
-        "max(0, min(asked, min(context, pool) - margin - prompt - 1, pool - round_up(prompt, page) - page - 1))",
-        max_new,
-        "tokens",
-        operands,
-        "request_clip",
-        role="limit",
-        note="clipped by the engine" if max_new < asked else None,
-    )
-    clip = release.integer("clip_max_new_tokens")
-    booked = min(max_new, clip)
-    if prompt + booked + page >= tokens:
-        raise StopPlan(
-            "refused",
-            f"a prompt of {prompt:,} tokens and the page kept beside it never fit the pool of {tokens:,} tokens",
-            binds="prompt_limit",
-        )
-    run.plan.output_limit = max_new
-    operands = {"max_new": (max_new, "tokens"), "clip": (clip, "tokens")}
-    steps.add(
-        "admission.booked",
-        "Output that admission reckons with",
-        "min(max_new, clip)",
-        booked,
-        "tokens",
-        operands,
-        "prefill_adder",
-        role="limit",
-    )
-    return Load(prompt, max_new, booked)
+from enginemem.traffic import Shape
 
 
 def _record_ratio(run: Run) -> rules.TokenRatio:
@@ -112,10 +59,11 @@ def _record_ratio(run: Run) -> rules.TokenRatio:
     return ratio
 
 
-def record_running(run: Run, config: Configuration, server: Server, load: Load) -> int:
+def record_running(run: Run, model: ModelFacts, config: Configuration, server: Server, load: Load) -> int:
     """Published counts, burst and steady state, each a step; returns the published count after idle."""
     scenario, release, plan, steps = run.scenario, run.release, run.plan, run.steps
     ratio = _record_ratio(run)
+    window = window_in_force(model, server, prompt=load.prompt, max_new=load.max_new, booked=load.booked)
     one = release.integer("published_keep")
     keep = load.prompt + load.booked + one
     operands: dict[str, Operand] = {
@@ -146,39 +94,71 @@ def record_running(run: Run, config: Configuration, server: Server, load: Load) 
     running = rules.published_running(
         tokens=tokens, keep=keep, prompt=prompt, booked=load.booked, ratio=ratio.init, cap=cap
     )
+    expression, operands = "max(0, min(cap, 1 + floor((tokens - keep) / (prompt + ratio * booked))))", dict(common)
+    if window is not None:
+        by_window = record_window(run, window, page=server.page, booked=load.booked)
+        running, expression = min(running, by_window), f"min(by_window, {expression})"
+        operands["by_window"] = (by_window, "requests")
     steps.add(
         "admission.running",
         "Requests running, published rule",
-        "max(0, min(cap, 1 + floor((tokens - keep) / (prompt + ratio * booked))))",
+        expression,
         running,
         "requests",
-        {**common, "ratio": (ratio.init, "")},
+        {**operands, "ratio": (ratio.init, "")},
         "published",
     )
     mean = scenario.mean_output
-    plan.running_decayed = rules.decayed_running(
+    decayed = rules.decayed_running(
         tokens=tokens, keep=keep, prompt=prompt, booked=load.booked, mean_output=mean, ratio=ratio.floor, cap=cap
     )
+    expression = (
+        "max(0, min(cap, 1 + floor((tokens - keep) / (prompt + Fraction(mean, 2) + ratio * max(0, booked - "
+        "Fraction(mean, 2))))))"
+    )
+    operands = {**common, "ratio": (ratio.floor, ""), "mean": (mean, "tokens")}
+    if window is not None:
+        by_window = record_window_decayed(run, window, mean_output=mean)
+        decayed, expression = min(decayed, by_window), f"min(by_window, {expression})"
+        operands["by_window"] = (by_window, "requests")
     steps.add(
         "admission.decayed",
         "Requests running once the ratio has decayed, published rule",
-        "max(0, min(cap, 1 + floor((tokens - keep) / (prompt + Fraction(mean, 2) + ratio * max(0, booked - "
-        "Fraction(mean, 2))))))",
-        plan.running_decayed,
+        expression,
+        decayed,
         "requests",
-        {**common, "ratio": (ratio.floor, ""), "mean": (mean, "tokens")},
+        operands,
         "published",
     )
+    plan.running_decayed = decayed
     plan.running, plan.binds = running, "request_cap" if running >= cap else "kv_memory"
-    plan.running_burst = _record_burst(run, config, server, load, ratio=ratio.init)
-    plan.running_steady = _record_steady(run, config, server, load, floor=ratio.floor)
+    plan.running_burst = _record_burst(run, config, server, load, ratio=ratio.init, window=window)
+    plan.running_steady = _record_steady(run, config, server, load, floor=ratio.floor, window=window)
     return running
 
 
-def _record_burst(run: Run, config: Configuration, server: Server, load: Load, *, ratio: Fraction) -> int:
+def _record_burst(
+    run: Run, config: Configuration, server: Server, load: Load, *, ratio: Fraction, window: WindowPool | None
+) -> int:
     clip = run.release.integer("clip_max_new_tokens")
     chunk, limit = config.chunked_prefill_size, config.max_prefill_tokens
-    count = burst_size(server.tokens, server.page, load.prompt, load.max_new, chunk, limit, ratio, server.cap, clip)
+    latch, tokens, span = server.window is None, None, 0
+    if window is not None:
+        tokens, span = window.tokens, window.span
+    count = burst_size(
+        server.tokens,
+        server.page,
+        load.prompt,
+        load.max_new,
+        chunk,
+        limit,
+        ratio,
+        server.cap,
+        clip,
+        latch=latch,
+        window=tokens,
+        span=span,
+    )
     operands: dict[str, Operand] = {
         "pool": (server.tokens, "tokens"),
         "page": (server.page, "tokens"),
@@ -190,10 +170,14 @@ def _record_burst(run: Run, config: Configuration, server: Server, load: Load, *
         "cap": (server.cap, "requests"),
         "clip": (clip, "tokens"),
     }
+    expression = "burst(pool, page, prompt, max_new, chunk, limit, ratio, cap, clip)"
+    if not latch:
+        operands |= {"latch": (latch, ""), "window": (tokens, "tokens"), "span": (span, "tokens")}
+        expression = f"{expression[:-1]}, latch=latch, window=window, span=span)"
     run.steps.add(
         "admission.burst",
         "First decode batch after idle",
-        "burst(pool, page, prompt, max_new, chunk, limit, ratio, cap, clip)",
+        expression,
         count,
         "requests",
         operands,
@@ -202,23 +186,6 @@ def _record_burst(run: Run, config: Configuration, server: Server, load: Load, *
         note="prefill passes under an endless queue until admission stops: newcomers are booked in full in their own pass",
     )
     return count
-
-
-def cut_moments(shape: Shape, mean: int, limit: int) -> OutputMoments:
-    """Moments of the output under a limit that the engine's clip may have set below the mean."""
-    limit = max(1, limit)
-    return output_moments(shape=shape, mean=min(mean, limit) if shape == "fixed" else mean, limit=limit)
-
-
-def output_mean(shape: Shape, mean: int, limit: int) -> float:
-    """Mean output after the cut, tokens."""
-    return cut_moments(shape, mean, limit).mean
-
-
-def output_progress(shape: Shape, mean: int, limit: int) -> float:
-    """Mean tokens that a running request has behind it, seen at random times: E[L(L-1)/2] / E[L]."""
-    moments = cut_moments(shape, mean, limit)
-    return moments.pairs / moments.mean
 
 
 def steady_mean(
@@ -240,7 +207,9 @@ def steady_mean(
     return steady_state(load_release("sglang", release), demand).mean
 
 
-def _record_steady(run: Run, config: Configuration, server: Server, load: Load, *, floor: Fraction) -> SteadyState:
+def _record_steady(
+    run: Run, config: Configuration, server: Server, load: Load, *, floor: Fraction, window: WindowPool | None
+) -> SteadyState:
     scenario, release, steps = run.scenario, run.release, run.steps
     shape, mean = scenario.shape, scenario.mean_output
     moments = cut_moments(shape, mean, load.max_new)
@@ -291,4 +260,7 @@ def _record_steady(run: Run, config: Configuration, server: Server, load: Load, 
         "retraction",
         note=f"{state.law}, regime {state.regime}",
     )
-    return state
+    if window is None:
+        return state
+    half, progress = half_width(release, demand, state.mean), moments.pairs / moments.mean
+    return record_window_steady(run, window, state, progress=progress, half=half, server=server)

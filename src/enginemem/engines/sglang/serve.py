@@ -6,13 +6,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.derivation import Operand
-from enginemem.engines.sglang.cell import record_cell, record_tokens
+from enginemem.engines.sglang.cell import record_cell, record_parameters, record_tokens
 from enginemem.engines.sglang.dispatch import captured_decode_graphs, graph_note
 from enginemem.engines.sglang.grant import Free
 from enginemem.engines.sglang.layout import kv_cell, kv_element_bytes
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
-from enginemem.engines.sglang.pool import request_cap, table_bytes, window_cap
+from enginemem.engines.sglang.pool import request_cap, table_bytes
 from enginemem.engines.sglang.resolve import DISABLED, Configuration
 from enginemem.engines.sglang.run import Run, StopPlan
 from enginemem.units import GIB
@@ -40,9 +40,12 @@ def record_pool(
     page = config.page_size
     found = record_tokens(run, model, cell, pool=free.pool, page=page)
     tokens = found.full
-    states = 0 if free.states is None else free.states.bytes_each * free.states.per_request
-    plan.kv_pool_bytes, plan.kv_fixed_bytes_per_request = free.pool, states
-    plan.kv_bytes_per_token = cell.full + cell.window
+    plan.kv_pool_bytes, plan.kv_bytes_per_token, plan.kv_bytes_all_layers = (
+        free.pool,
+        cell.full,
+        cell.full + cell.window,
+    )
+    plan.kv_fixed_bytes_per_request = record_parameters(run, model, cell, free.states, page=page)
     plan.page_tokens, plan.blocks, plan.kv_tokens, plan.kv_tokens_logged = page, tokens // page, tokens, tokens
     context = options.context_length or model.context
     cap = _record_cap(run, config, free, tokens=tokens, context=context)
@@ -174,28 +177,3 @@ def record_dispatch(run: Run, config: Configuration, server: Server, *, running:
         note=note,
     )
     plan.graph_note = note
-
-
-def check_window_pool(run: Run, model: ModelFacts, config: Configuration, server: Server) -> None:
-    """Stop the plan when the pool of window layers, not the full one, limits the requests: that admission is not
-    modelled. A request holds its window there, and what eviction has not yet taken."""
-    if model.window is None or server.window is None:
-        return
-    plan, steady = run.plan, run.plan.running_steady
-    most = max(plan.running or 0, plan.running_burst or 0, 0 if steady is None else int(steady.high) + 1)
-    held = window_cap(
-        run.release,
-        window=min(model.window.tokens, run.scenario.prompt + (plan.output_limit or 0)),
-        page=server.page,
-        requests=most,
-        chunk=config.chunked_prefill_size,
-        overlap=not config.disable_overlap_schedule,
-        role="null",
-        draft_tokens=1,
-    )
-    if held > server.window:
-        raise StopPlan(
-            "not_modeled",
-            f"{most:,} requests may hold {held:,} tokens of the window pool's {server.window:,}: admission where that "
-            "pool binds is not modeled",
-        )

@@ -37,6 +37,16 @@ def record_states(
         role="subtract",
         note=f"a running request takes {found.per_request} of them: its own and those that keep its prefix",
     )
+    run.steps.add(
+        "budget.states",
+        "Recurrent states",
+        "(slots + 1) * state",
+        (found.slots + 1) * found.bytes_each,
+        "bytes",
+        {"slots": (found.slots, "slots"), "state": (found.bytes_each, "bytes")},
+        "mamba_cache",
+        note="one slot more, for padding",
+    )
     if found.slots <= 0:
         raise StopPlan(
             "does_not_fit",

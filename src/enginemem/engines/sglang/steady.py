@@ -217,12 +217,13 @@ def steady_state(
     if demand.shape == "fixed":
         state = _fixed(release, demand, memory, lockstep=lockstep)
     else:
-        half = _half_width(release, demand, memory)
+        half = half_width(release, demand, memory)
         state = SteadyState(memory, memory * (1 - half), memory * (1 + half), "booking corridor", "memory")
     return _within_cap(release, demand, state)
 
 
-def _half_width(release: EngineRelease, demand: Demand, count: float) -> float:
+def half_width(release: EngineRelease, demand: Demand, count: float) -> float:
+    """Relative accuracy of the law for `count` running requests: wider for few requests and for long outputs."""
     mean = demand.moments.mean
     widest = release.number("steady_accuracy_long")
     if mean >= release.integer("long_output"):
@@ -275,7 +276,7 @@ def _fixed(release: EngineRelease, demand: Demand, memory: float, *, lockstep: b
 def _mixed_phases(release: EngineRelease, demand: Demand, memory: float, raised: float) -> SteadyState:
     length = demand.moments.mean
     if length <= release.number("retraction_output_share") * demand.max_new:
-        half = _half_width(release, demand, memory)
+        half = half_width(release, demand, memory)
         return SteadyState(memory, memory * (1 - half), memory * (1 + half), "booking corridor", "memory")
     mean = _between(release, demand, memory, raised)
     return SteadyState(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from enginemem.architecture import Architecture
+from enginemem.memo import per_model
 from enginemem.tensors import HeldBytes, held_bytes, narrowed, piece
 
 WIDE = 2
@@ -34,6 +35,7 @@ def weights(model: Architecture, *, tp: int, weight_dtype: str, vocabulary_multi
     return Weights(held, latent_copies(model, tp=tp))
 
 
+@per_model
 def latent_copies(model: Architecture, *, tp: int) -> int:
     """Bytes of w_kc and w_vc, derived from kv_b_proj and kept beside it in 16 bits (deepseek_weight_loader.py)."""
     total = 0

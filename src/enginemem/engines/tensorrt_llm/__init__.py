@@ -39,7 +39,6 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
     config = resolve(scenario, release, result, derivation)
     result.step_token_budget = config.max_num_tokens
     result.page_tokens = config.tokens_per_block
-    result.kv_fixed_bytes_per_request = 0
     sizes = dispatch.record(config, release, result, derivation)
     result.weights_bytes = weights.record(
         scenario.model, release, derivation, tp=scenario.tp, weight_dtype=scenario.text("weight_dtype")
@@ -56,11 +55,12 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
     return _admission(scenario, release, config, result=result, derivation=derivation, sizes=sizes)
 
 
-def _states(scenario: Scenario, release: EngineRelease, config: Configuration) -> int:
+def _states(scenario: Scenario, release: EngineRelease, config: Configuration, *, slots: int | None = None) -> int:
+    """Bytes of recurrent states on one GPU in so many slots, by default all that are allocated."""
     return layout.recurrent_state_bytes(
         scenario.model.layers,
         tp=scenario.tp,
-        slots=config.max_batch_size,
+        slots=config.max_batch_size if slots is None else slots,
         state_bytes=release.integer("state_bytes"),
     )
 
@@ -94,7 +94,9 @@ def _pool(
         scenario.model.layers, config, kv_format, derivation, tp=scenario.tp, free=free, granted=granted
     )
     result.kv_pool_bytes = granted
-    result.kv_bytes_per_token = found.per_token
+    result.kv_bytes_per_token = result.kv_bytes_all_layers = found.per_token
+    slot = _states(scenario, release, config, slots=1)
+    result.kv_fixed_bytes_per_request = pool.record_parameters(derivation, found, state=slot)
     result.blocks = found.blocks
     result.kv_tokens = result.kv_tokens_logged = found.tokens
     pool.record_log(derivation, found)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from enginemem.architecture import LayerSpec
 from enginemem.derivation import Derivation, Operand
+from enginemem.memo import per_model
 from enginemem.release import EngineRelease
 from enginemem.units import Exact, ceil_div
 
@@ -36,6 +37,7 @@ def kv_format(release: EngineRelease, dtype: str) -> KvFormat:
     raise KeyError(dtype)
 
 
+@per_model
 def layout_problem(specs: Sequence[LayerSpec]) -> str | None:
     """Why the engine's single-width cache cannot be described for these layers, or None."""
     attention = [spec for spec in specs if spec.kind in _ATTENTION]
@@ -73,6 +75,7 @@ def _ranks(specs: Sequence[LayerSpec], pp: int) -> list[list[tuple[LayerSpec, in
     return ranks
 
 
+@per_model
 def estimate_elements(specs: Sequence[LayerSpec], *, tp: int, pp: int = 1, attention_dp: bool = False) -> int:
     """KV elements per token in the estimate: the floor of head width times KV heads over tp, a layer.
 
@@ -91,6 +94,7 @@ def estimate_elements(specs: Sequence[LayerSpec], *, tp: int, pp: int = 1, atten
     return int(2 * layers * (first.head_size * heads // (1 if attention_dp else tp)))
 
 
+@per_model
 def pool_elements(specs: Sequence[LayerSpec], *, tp: int, pp: int = 1, attention_dp: bool = False) -> int:
     """KV elements per token in the pool, on the pipeline rank that holds most: KV heads over tp rounded up.
 
@@ -126,6 +130,7 @@ def printed_bytes(elements: int, *, bits: int, elements_a_scale: int | None) -> 
     return size.numerator if size.denominator == 1 else size
 
 
+@per_model
 def recurrent_state_bytes(specs: Sequence[LayerSpec], *, tp: int, slots: int, state_bytes: int) -> int:
     """Bytes of the recurrent layers' states on one GPU: one slot for each request of max_batch_size.
 

@@ -248,3 +248,29 @@ def record_log(derivation: Derivation, pool: PlannedPool) -> None:
         note="Printed over 2^30 as GiB with two decimals."
         + ("" if pool.printed == pool.per_token else " The scales of an NVFP4 cache are counted short."),
     )
+
+
+def record_parameters(derivation: Derivation, pool: PlannedPool, *, state: int) -> int:
+    """The steps of what each further token of a request takes, and of what it holds besides: `state` bytes in a slot of
+    recurrent states, which lie beside the pool; returns the latter."""
+    derivation.add(
+        "layout.per_token",
+        "Each further token of a long request",
+        "bytes_per_token",
+        pool.per_token,
+        "bytes",
+        {"bytes_per_token": (pool.per_token, "bytes")},
+        "kv_bytes",
+        note="Every attention layer keeps the whole context: no attention window is set by default.",
+    )
+    derivation.add(
+        "layout.per_request",
+        "A long request besides, whatever its length",
+        "state",
+        state,
+        "bytes",
+        {"state": (state, "bytes")},
+        "mamba_cache" if state else "kv_bytes",
+        note="Recurrent states, in one of max_batch_size slots that lie beside the pool." if state else None,
+    )
+    return state

@@ -14,19 +14,20 @@ from enginemem.engines.vllm.dispatch import capture_sizes, record_dispatch
 from enginemem.engines.vllm.loading import record_weights
 from enginemem.engines.vllm.request import record_traffic, request_problem
 from enginemem.engines.vllm.resolve import class_default, resolve
-from enginemem.engines.vllm.run import Run, StopPlan, refused
+from enginemem.engines.vllm.run import Run, StopPlan, not_modeled, refused
 from enginemem.engines.vllm.sensitivity import at_assumption
 from enginemem.engines.vllm.startup import check_state_blocks, record_pool
 from enginemem.engines.vllm.steady import output_progress, record_steady
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
-from enginemem.traffic import mean_after_cut
+from enginemem.traffic import marks_reached, mean_after_cut
 
 RULES: Mapping[str, Callable[..., Any]] = {
     "class_default": class_default,
     "capture_sizes": capture_sizes,
     "output_mean": mean_after_cut,
     "output_progress": output_progress,
+    "marks_reached": marks_reached,
 }
 """The named rules that this engine's steps call beside `derivation.FUNCTIONS`."""
 
@@ -45,11 +46,14 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
 
 def _stages(run: Run) -> None:
     scenario, plan = run.scenario, run.plan
+    if scenario.model.unmodeled is not None:
+        raise not_modeled(scenario.model.unmodeled)
     setup = resolve(run)
     traffic = record_traffic(run, setup)
     plan.weights_bytes = record_weights(run, linear_bytes=setup.linear_bytes)
     costs = record_costs(run, setup, traffic)
-    plan.kv_bytes_per_token, plan.kv_fixed_bytes_per_request = costs.token_bytes, costs.state_bytes
+    plan.kv_bytes_per_token, plan.kv_fixed_bytes_per_request = costs.parameters
+    plan.kv_bytes_all_layers = costs.token_bytes
     total = scenario.gpu.cuda_total or 0
     requested = record_requested(run, total=total, utilization=setup.utilization)
     pool = record_budget(run, setup, requested=requested, weights=plan.weights_bytes, block_bytes=costs.block_bytes)

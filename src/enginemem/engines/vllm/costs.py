@@ -5,10 +5,11 @@ Source rules: `vllm/v1/kv_cache_interface.py` and `vllm/v1/core/kv_cache_utils.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from enginemem.architecture import Architecture
 from enginemem.derivation import Derivation, NotModeled, Operand
 from enginemem.engines.vllm.layout import (
     KvGroup,
@@ -21,81 +22,104 @@ from enginemem.engines.vllm.layout import (
     page_bytes,
     token_bytes,
 )
+from enginemem.engines.vllm.parameters import Parameters, fixed_blocks, record_parameters
 from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.rows import model_rows
 from enginemem.engines.vllm.run import Run, not_modeled
-from enginemem.scenario import Scenario
+from enginemem.memo import per_model
 
 ATTENTION = ("full", "sliding", "chunked", "mla")
 """Layers whose cache grows with the tokens of a request."""
 
 
+class KvLayout(NamedTuple):
+    """The KV cache of a model on one GPU: its groups, the distinct specs of the groups with their number, attention
+    rows with equal ones put together, KV heads of the last kind before any sharding, bytes of one block over all
+    layers, bytes of one token in all attention layers."""
+
+    groups: Sequence[KvGroup]
+    counts: Mapping[KvRow, int]
+    attention: Sequence[KvRow]
+    kv_heads: int
+    block_bytes: int
+    token_bytes: int
+
+
 class Costs(NamedTuple):
-    """Per GPU: the KV groups, bytes of one block over all layers, bytes of one token, blocks that a request of the
+    """Per GPU: the KV layout, bytes of one block over all layers, bytes of one token, blocks that a request of the
     maximum length takes, tokens scheduled and not settled; `context_blocks` are the blocks of a request at its mean
     context, None where they follow its tokens alone, so that the pool can be told in tokens."""
 
-    groups: Sequence[KvGroup]
+    layout: KvLayout
     block_bytes: int
     token_bytes: int
     longest_blocks: int
     in_flight: int
     context_blocks: Fraction | None
+    parameters: Parameters
     state_bytes: int = 0
+
+
+@per_model
+def kv_layout(model: Architecture, *, tp: int, dtype: str, block_size: int) -> KvLayout | NotModeled:
+    """The layout on one of `tp` GPUs for a cache of `dtype` in blocks of `block_size` tokens, with prefix caching."""
+    rows = model_rows(model, tp=tp, dtype=dtype, block_size=block_size)
+    if isinstance(rows, NotModeled):
+        return rows
+    try:
+        groups = kv_groups([rows])
+    except PagesCannotBeUnifiedError as problem:
+        return NotModeled(str(problem))
+    attention = [row for row in rows if row.kind != "mamba"]
+    kinds = dict.fromkeys([spec._replace(layers=1) for spec in model.layers if spec.kind in ATTENTION])
+    return KvLayout(
+        groups,
+        counted([group.rows[0] for group in groups]),
+        merged_rows(attention),
+        list(kinds)[-1].kv_heads,
+        max([group.layer_bytes[0] for group in groups]),
+        sum([row.n * token_bytes(row) for row in attention]),
+    )
 
 
 def record_costs(run: Run, setup: Setup, traffic: Traffic | None) -> Costs:
     """Record token and block bytes, the blocks of the longest request and of one at its mean context; raises StopPlan
     for layers that are not modeled."""
     scenario, steps = run.scenario, run.steps
-    rows = model_rows(
-        scenario.model,
-        tp=scenario.tp,
-        dtype=setup.kv_format,
-        block_size=setup.block_size,
-        max_model_len=setup.max_model_len,
-    )
-    if isinstance(rows, NotModeled):
-        raise not_modeled(rows.reason)
-    try:
-        groups = kv_groups([rows])
-    except PagesCannotBeUnifiedError as problem:
-        raise not_modeled(str(problem)) from None
-    block = max([group.layer_bytes[0] for group in groups])
-    each = sum([row.n * token_bytes(row) for row in rows if row.kind != "mamba"])
+    layout = kv_layout(scenario.model, tp=scenario.tp, dtype=setup.kv_format, block_size=setup.block_size)
+    if isinstance(layout, NotModeled):
+        raise not_modeled(layout.reason)
+    groups, block = layout.groups, layout.block_bytes
     in_flight = max_in_flight_tokens(
         pipeline_parallel=1,
         max_num_batched_tokens=setup.step_tokens,
         extra_batches=run.release.integer("in_flight_extra_batches"),
     )
-    _record_bytes(steps, rows, groups, block=block, each=each, scenario=scenario)
-    longest = _record_longest(steps, groups, setup, in_flight)
+    _record_bytes(steps, layout, tp=scenario.tp)
+    longest = _record_longest(steps, layout, setup, in_flight)
     tokens_alone = len(groups) == 1 and groups[0].kind in ("full_attention", "mla_attention")
-    context = None if tokens_alone or traffic is None else _record_context(steps, groups, traffic)
-    return Costs(groups, block, each, longest, in_flight, context, _record_states(steps, groups, block))
+    context = None if tokens_alone or traffic is None else _record_context(steps, layout, traffic)
+    states = _record_states(steps, groups, block)
+    found = record_parameters(steps, layout.counts, block_bytes=block)
+    return Costs(layout, block, layout.token_bytes, longest, in_flight, context, found, states)
 
 
-def _record_bytes(
-    steps: Derivation, rows: Sequence[KvRow], groups: Sequence[KvGroup], *, block: int, each: int, scenario: Scenario
-) -> None:
-    merged = merged_rows([row for row in rows if row.kind != "mamba"])
+def _record_bytes(steps: Derivation, layout: KvLayout, *, tp: int) -> None:
+    groups, merged, block, each = layout.groups, layout.attention, layout.block_bytes, layout.token_bytes
     row = merged[-1]
-    spec = list(dict.fromkeys([spec._replace(layers=1) for spec in scenario.model.layers if spec.kind in ATTENTION]))[
-        -1
-    ]
     steps.add(
         "layout.kv_heads",
         "KV heads on one GPU",
         "max(1, kv_heads // tp)" if row.kind != "mla" else "kv_heads",
         row.kv_heads,
         "heads",
-        {"kv_heads": (spec.kv_heads, "heads")} | ({} if row.kind == "mla" else {"tp": (scenario.tp, "GPUs")}),
+        {"kv_heads": (layout.kv_heads, "heads")} | ({} if row.kind == "mla" else {"tp": (tp, "GPUs")}),
         "kv_heads",
         note="one latent row a token, whole on every GPU"
         if row.kind == "mla"
         else "replicated beyond the model's KV heads"
-        if scenario.tp > spec.kv_heads
+        if tp > layout.kv_heads
         else None,
     )
     _record_layer_token(steps, row)
@@ -127,7 +151,8 @@ def merged_rows(rows: Sequence[KvRow]) -> list[KvRow]:
     """Rows that differ only in their count, put together in order of first appearance."""
     counts: dict[KvRow, int] = {}
     for row in rows:
-        counts[row._replace(n=1)] = counts.get(row._replace(n=1), 0) + row.n
+        one = row._replace(n=1)
+        counts[one] = counts.get(one, 0) + row.n
     return [row._replace(n=count) for row, count in counts.items()]
 
 
@@ -184,11 +209,11 @@ def _record_states(steps: Derivation, groups: Sequence[KvGroup], block: int) -> 
     return value
 
 
-def _record_longest(steps: Derivation, groups: Sequence[KvGroup], setup: Setup, in_flight: int) -> int:
+def _record_longest(steps: Derivation, layout: KvLayout, setup: Setup, in_flight: int) -> int:
     """Record the blocks that a request of the maximum length takes, group by group of the same spec."""
-    length, terms, total = setup.max_model_len, [], 0
+    length, groups, terms, total = setup.max_model_len, layout.groups, [], 0
     operands: dict[str, Operand] = {"max_model_len": (length, "tokens")}
-    for index, (row, count) in enumerate(counted([group.rows[0] for group in groups]).items()):
+    for index, (row, count) in enumerate(layout.counts.items()):
         tag = f"_{index}" if len(groups) > 1 else ""
         held = blocks_per_request(row, tokens=length, in_flight=in_flight)
         tokens = "max_model_len"
@@ -220,17 +245,16 @@ def _record_longest(steps: Derivation, groups: Sequence[KvGroup], setup: Setup, 
     return total
 
 
-def _record_context(steps: Derivation, groups: Sequence[KvGroup], traffic: Traffic) -> Fraction:
+def _record_context(steps: Derivation, layout: KvLayout, traffic: Traffic) -> Fraction:
     """Record the blocks of a request at its mean context by the published reading, without rounding to whole blocks:
-    a window holds its tokens and one block more, a chunk at most its tokens."""
+    a window holds its tokens and one block more, a chunk at most its tokens, a recurrent layer one state."""
     total, terms = Fraction(0), []
     operands: dict[str, Operand] = {"context": (traffic.context, "tokens")}
-    for index, (row, count) in enumerate(counted([group.rows[0] for group in groups]).items()):
+    for index, (row, count) in enumerate(layout.counts.items()):
         if row.kind == "mamba":
-            states = blocks_per_request(row, tokens=1, in_flight=0)
-            operands[f"groups_{index}"], operands[f"states_{index}"] = (count, "groups"), (states, "blocks")
+            operands[f"groups_{index}"], operands[f"states_{index}"] = (count, "groups"), (fixed_blocks(row), "blocks")
             terms.append(f"groups_{index} * states_{index}")
-            total += count * states
+            total += count * fixed_blocks(row)
             continue
         block, most = row.block_size, "context"
         held = Fraction(traffic.context)

@@ -58,10 +58,14 @@ def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
         role="limit",
         note="must fit beside the null block, or the engine does not start",
     )
-    short = shortage(costs.groups, memory=usable, block_bytes=block, max_model_len=length, in_flight=costs.in_flight)
+    short = shortage(
+        costs.layout.groups, memory=usable, block_bytes=block, max_model_len=length, in_flight=costs.in_flight
+    )
     if short is not None:
         raise does_not_fit(shortage_text(short, block_bytes=block))
-    sizes = sized(costs.groups, num_blocks=blocks, block_bytes=[block], max_model_len=length, in_flight=costs.in_flight)
+    sizes = sized(
+        costs.layout.groups, num_blocks=blocks, block_bytes=[block], max_model_len=length, in_flight=costs.in_flight
+    )
     steps.add(
         "pool.concurrency",
         "Requests of the maximum length",

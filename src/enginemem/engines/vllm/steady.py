@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from enginemem.derivation import Operand
 from enginemem.engines.vllm.admission import (
     Limits,
-    held_blocks,
+    OutputLength,
+    held_by_groups,
     next_request_blocks,
     steady_limits,
     steady_state,
 )
 from enginemem.engines.vllm.costs import Costs
-from enginemem.engines.vllm.layout import KvRow, counted
+from enginemem.engines.vllm.layout import KvRow
 from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run
@@ -26,11 +27,12 @@ def output_progress(shape: Shape, mean: int, limit: int) -> float:
 
 
 def record_steady(run: Run, setup: Setup, costs: Costs, traffic: Traffic) -> None:
-    """Record the law's parts and the steady state; nothing for chunked layers, which no measurement covers."""
+    """Record the law's parts and the steady state."""
     release, plan = run.release, run.plan
-    rows = [group.rows[0] for group in costs.groups]
-    if plan.blocks is None or any(row.kind not in ("full", "sliding", "mla") for row in rows):
+    rows = [group.rows[0] for group in costs.layout.groups]
+    if plan.blocks is None:
         return
+    length = OutputLength(run.scenario.shape, run.scenario.mean_output, traffic.limit)
     moments = _record_output(run, traffic)
     late = release.integer("steady_prefill_steps")
     limits = steady_limits(
@@ -44,12 +46,19 @@ def record_steady(run: Run, setup: Setup, costs: Costs, traffic: Traffic) -> Non
         watermark=setup.watermark,
         in_flight=costs.in_flight,
         prefill_steps=late,
+        length=length,
     )
-    counts = counted(rows)
+    counts = costs.layout.counts
     next_total = _record_next(run, counts, costs, traffic)
-    held = _record_held(run, counts, traffic, moments=moments, late=late)
-    _record_limits(run, setup, traffic, limits, moments=moments, next_total=next_total, held=held)
-    plan.running_steady = steady_state(limits, release, prompt=traffic.prompt, mean_output=run.scenario.mean_output)
+    held = _record_held(run, counts, traffic, moments=moments, late=late, length=length)
+    _record_limits(run, setup, costs, traffic, limits, moments=moments, next_total=next_total, held=held)
+    plan.running_steady = steady_state(
+        limits,
+        release,
+        prompt=traffic.prompt,
+        mean_output=run.scenario.mean_output,
+        aligned=any(row.kind == "mamba" for row in counts),
+    )
 
 
 def _record_output(run: Run, traffic: Traffic) -> OutputMoments:
@@ -86,11 +95,18 @@ def _record_next(run: Run, counts: Mapping[KvRow, int], costs: Costs, traffic: T
         operands[f"groups_{index}"] = (count, "groups")
         operands[f"block_{index}"] = (row.block_size, "tokens")
         term = f"ceil_div(prompt, block_{index})"
-        if row.kind == "sliding" and row.window is not None:
+        if row.kind == "mamba":
+            operands[f"states_{index}"] = (1 + row.prefill_checkpoint_blocks, "blocks")
+            term = f"min({term}, states_{index})"
+        elif row.kind == "sliding" and row.window is not None:
             operands[f"window_{index}"] = (row.window, "tokens")
             operands["in_flight"] = (costs.in_flight, "tokens")
             reach = f"ceil_div(min(window_{index} - 1 + in_flight, prompt), block_{index}) + 1"
             term = f"min({term}, {reach})"
+        elif row.kind == "chunked" and row.chunk is not None:
+            operands[f"chunk_{index}"] = (row.chunk, "tokens")
+            operands["in_flight"] = (costs.in_flight, "tokens")
+            term = f"min({term}, ceil_div(min(chunk_{index} + in_flight, prompt), block_{index}))"
         terms.append(f"groups_{index} * {term}")
         total += count * next_request_blocks(row, prompt=traffic.prompt, in_flight=costs.in_flight)
     run.steps.add(
@@ -106,29 +122,40 @@ def _record_next(run: Run, counts: Mapping[KvRow, int], costs: Costs, traffic: T
 
 
 def _record_held(
-    run: Run, counts: Mapping[KvRow, int], traffic: Traffic, *, moments: OutputMoments, late: int
+    run: Run,
+    counts: Mapping[KvRow, int],
+    traffic: Traffic,
+    *,
+    moments: OutputMoments,
+    late: int,
+    length: OutputLength,
 ) -> float:
     """Record the blocks that a running request holds on average, over all groups."""
-    terms, total = [], 0.0
-    operands: dict[str, Operand] = {
-        "prompt": (traffic.prompt, "tokens"),
-        "progress": (moments.progress, "tokens"),
-    }
+    states = any(row.kind == "mamba" for row in counts)
+    operands: dict[str, Operand] = {"prompt": (traffic.prompt, "tokens")}
+    if not states:
+        operands["progress"] = (moments.progress, "tokens")
+    if states or any(row.kind == "chunked" for row in counts):
+        operands["shape"] = (length.shape, "")
+        operands["mean"], operands["limit"] = (length.mean, "tokens"), (length.limit, "tokens")
+    terms = []
     for index, (row, count) in enumerate(counts.items()):
         operands[f"groups_{index}"] = (count, "groups")
-        operands[f"block_{index}"] = (row.block_size, "tokens")
-        block = f"block_{index}"
-        term = f"min((prompt + progress + {block} / 2) / {block}, ceil_div(prompt, {block}) + progress - 1)"
-        if row.kind == "sliding" and row.window is not None:
-            window = f"window_{index}"
-            operands[window] = (row.window, "tokens")
+        if row.kind != "mamba":
+            operands[f"block_{index}"] = (row.block_size, "tokens")
+        reach = f"window_{index}" if row.kind == "sliding" else f"chunk_{index}"
+        if row.kind in ("sliding", "chunked"):
+            operands[reach] = (row.window or row.chunk, "tokens")
             operands["output"], operands["late"] = (moments.mean, "tokens"), (late, "steps")
-            covers = f"{window} / {block} + 1 + min(1.0, late / output) * max(0, prompt - {window}) / {block}"
-            term = f"min({covers}, {term})"
-        terms.append(f"groups_{index} * {term}")
-        total += count * held_blocks(
-            row, prompt=traffic.prompt, mean_output=moments.mean, progress=moments.progress, prefill_steps=late
-        )
+        terms.append(f"groups_{index} * {_held_term(row, f'block_{index}', reach, states=states)}")
+    total = held_by_groups(
+        counts,
+        prompt=traffic.prompt,
+        mean_output=moments.mean,
+        progress=moments.progress,
+        prefill_steps=late,
+        length=length,
+    )
     run.steps.add(
         "admission.held_blocks",
         "Blocks that a running request holds",
@@ -137,13 +164,35 @@ def _record_held(
         "blocks",
         operands,
         "steady_law",
+        note="a state takes one block; attention blocks are counted whole, up to the token in progress"
+        if states
+        else None,
     )
     return total
+
+
+def _held_term(row: KvRow, block: str, reach: str, *, states: bool) -> str:
+    """The expression of the blocks that one group holds, over operands named `block` and `reach`."""
+    if row.kind == "mamba":
+        return "1.0"
+    if states:
+        whole = f"ceil_div(prompt + 1, {block})"
+        return f"({whole} + marks_reached(shape, mean, limit, {whole} * {block} - prompt + 1, {block}))"
+    whole = f"min((prompt + progress + {block} / 2) / {block}, ceil_div(prompt, {block}) + progress - 1)"
+    if row.kind == "sliding":
+        covers = f"{reach} / {block} + 1 + min(1.0, late / output) * max(0, prompt - {reach}) / {block}"
+        return f"min({covers}, {whole})"
+    if row.kind == "chunked":
+        marks = f"marks_reached(shape, mean, limit, {reach} - prompt % {reach} + 1, {reach})"
+        kept = f"min(1.0, late / output) * {reach} / {block} * (prompt // {reach})"
+        return f"({whole} - {reach} / {block} * (prompt // {reach} + {marks}) + {kept})"
+    return whole
 
 
 def _record_limits(
     run: Run,
     setup: Setup,
+    costs: Costs,
     traffic: Traffic,
     limits: Limits,
     *,
@@ -151,7 +200,15 @@ def _record_limits(
     next_total: int,
     held: float,
 ) -> None:
-    steps = run.steps
+    steps, blocks = run.steps, [row.block_size for row in costs.layout.counts if row.kind == "mamba"]
+    room = "step_tokens"
+    budget: dict[str, Operand] = {
+        "step_tokens": (setup.step_tokens, "tokens"),
+        "output": (moments.mean, "tokens"),
+        "prompt": (traffic.prompt, "tokens"),
+    }
+    if blocks and blocks[0] <= setup.step_tokens:
+        room, budget["block"] = "(step_tokens - min(block, prompt) / 2)", (blocks[0], "tokens")
     steps.add(
         "admission.steady_memory",
         "Requests that the blocks hold",
@@ -172,16 +229,13 @@ def _record_limits(
     steps.add(
         "admission.steady_budget",
         "Requests that the step budget feeds",
-        "step_tokens * output / (prompt + output - 1) + 1",
+        f"{room} * output / (prompt + output - 1) + 1",
         limits.budget,
         "requests",
-        {
-            "step_tokens": (setup.step_tokens, "tokens"),
-            "output": (moments.mean, "tokens"),
-            "prompt": (traffic.prompt, "tokens"),
-        },
+        budget,
         "steady_law",
         role="limit",
+        note="prefills end at block boundaries: half a block of a full step stays empty" if len(budget) > 3 else None,
     )
     steps.add(
         "admission.steady",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from enginemem.architecture import Architecture, Rope
+from enginemem.memo import per_model
 from enginemem.tensors import (
     BF16,
     PLAIN_FP8,
@@ -111,6 +112,7 @@ PADS = (128, 256)
 """Multiples that the Marlin and TensorRT-LLM kernels pad MXFP4 experts to: (intermediate size, hidden size)."""
 
 
+@per_model
 def weight_bytes(
     model: Architecture, *, tp: int, linear_bytes: int | None = None, vocabulary_multiple: int
 ) -> WeightBytes:
@@ -164,6 +166,7 @@ class BufferRules(NamedTuple):
     expert_map: int
 
 
+@per_model
 def rotary_bytes(model: Architecture, rules: BufferRules) -> int:
     """Bytes of the rotary caches; each rank holds all of them, since layers of every kind lie on it."""
     element = rules.rope_wide if model.model_type == "gpt_oss" else rules.rope
@@ -171,6 +174,7 @@ def rotary_bytes(model: Architecture, rules: BufferRules) -> int:
     return sum([positions * width * element for positions, width, _, _ in caches])
 
 
+@per_model
 def layer_buffers(
     model: Architecture, rules: BufferRules, *, tp: int, first: int, last: int, whole_experts: bool = False
 ) -> int:
@@ -228,6 +232,7 @@ def _on_rank(tensor: Tensor, rank: int, stages: int, *, tied: bool) -> bool:
     return rank == stages - 1
 
 
+@per_model
 def block_scale_problem(model: Architecture, *, tp: int) -> str | None:
     """Why matrices with a scale for each block of rows and columns cannot be cut for `tp` GPUs, or None
     (`validate_fp8_block_shape`: every part has to end at a block)."""
@@ -245,6 +250,7 @@ def block_scale_problem(model: Architecture, *, tp: int) -> str | None:
     return None
 
 
+@per_model
 def latent_copies(model: Architecture, *, tp: int) -> int:
     """Bytes of W_UK and W_UV, which quantised latent attention unpacks into 16 bits after loading, beside the stored
     projection (`process_weights_after_loading` in mla_attention.py)."""

@@ -1,0 +1,99 @@
+"""Patterns of module names, as checkpoints list the modules that a quantiser takes or leaves alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from math import factorial
+
+from enginemem.inputs import FieldError, InvalidInputs
+
+MOST_STEPS = 100_000_000
+"""Steps that trying patterns may take in one list, at worst: about a second. Published files need a hundredth."""
+MOST_WILD = 1_024
+"""Expressions of one list; names, and names with a star at their end, are looked up and do not count."""
+
+_LENGTH = 64
+"""Characters of the longest names."""
+_SAFE = 200
+_QUANTIFIER, _WILD = re.compile(r"(?<!\\)[*+{]"), set("*?[")
+
+
+class Names:
+    """Patterns of module names: names, runs of their dotted parts, shell wildcards, or `re:` expressions.
+
+    A module stands for its parts, and checkpoints of multimodal models prefix the language model's names. `where` is the
+    list's place in the file. Raises InvalidInputs for expressions that could run for ages, at once or once they have.
+    """
+
+    def __init__(self, patterns: Iterable[str], where: str = "") -> None:
+        self._where, self._left = where, MOST_STEPS
+        self._plain: set[str] = set()
+        self._starts: dict[int, set[str]] = {}
+        self._wild: list[tuple[re.Pattern[str], int]] = []
+        for pattern in patterns:
+            short = _short(pattern.removesuffix("."))
+            start = short.removesuffix("*")
+            if len(self._wild) > MOST_WILD:
+                self._refuse(f"more than {MOST_WILD:,} expressions", f"at most {MOST_WILD:,}")
+            if pattern.startswith("re:"):
+                self._wild.append((self._compiled(pattern[3:]), _steps(pattern)))
+            elif start and start != short and not _WILD & set(start):
+                self._starts.setdefault(len(start), set()).add(start)
+            elif _WILD & set(short):
+                for text in (short, f"{short}.*"):
+                    compiled = re.compile("(?:.*\\.)?" + translate(text[:_SAFE]))
+                    self._wild.append((compiled, _LENGTH * (2 + text.count("*"))))
+            else:
+                self._plain.add(short)
+        self._each = sum([steps for _, steps in self._wild])
+        self._known: dict[str, bool] = {}
+        # Without a digit in any expression, names that differ in their digits alone match alike.
+        self._alike = not any(re.search(r"\d", compiled.pattern) for compiled, _ in self._wild)
+
+    def __contains__(self, name: str) -> bool:
+        parts = name.split(".")
+        for first in range(len(parts)):
+            rest = ".".join(parts[first:])
+            if any(rest[:length] in starts for length, starts in self._starts.items()):
+                return True
+        runs = {".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
+        return bool(runs & self._plain) or (bool(self._wild) and self._matches(name))
+
+    def _matches(self, name: str) -> bool:
+        key = re.sub(r"\d", "0", name) if self._alike else name
+        if key not in self._known:
+            self._left -= self._each
+            if self._left < 0:
+                self._refuse(f"{len(self._wild):,} patterns", "fewer or simpler patterns for so many layers")
+            self._known[key] = any(wild.match(key) or wild.match(f"model.{key}") for wild, _ in self._wild)
+        return self._known[key]
+
+    def _compiled(self, text: str) -> re.Pattern[str]:
+        # A repeated group can take a time that doubles with every character.
+        if len(text) > _SAFE or re.search(r"\)[*+{]", text) or _steps(text) > MOST_STEPS // _LENGTH:
+            self._refuse(repr(text[:_LENGTH]), f"expressions of at most {_SAFE} characters without repeated groups")
+        try:
+            return re.compile(text)
+        except re.error:
+            self._refuse(repr(text[:_LENGTH]), "a regular expression")
+            raise
+
+    def _refuse(self, given: str, allowed: str) -> None:
+        raise InvalidInputs([FieldError(self._where, given, allowed)])
+
+
+def _steps(text: str) -> int:
+    """Steps that trying an expression takes at worst: the places where its repeats can end."""
+    repeats = len(_QUANTIFIER.findall(text))
+    ends: int = _LENGTH**repeats
+    return ends // factorial(repeats) + _LENGTH
+
+
+def _short(name: str) -> str:
+    """A name without the prefixes that multimodal checkpoints put before `layers`."""
+    for prefix in ("model.language_model.", "language_model.model.", "language_model.", "model."):
+        if name.startswith(prefix) and name != prefix:
+            return name[len(prefix) :]
+    return name
