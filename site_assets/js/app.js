@@ -4,7 +4,7 @@ import { createEngine, keepOffline } from "./client.js";
 import { copyText, flash, saveText, watchCopyButtons } from "./copy.js";
 import { createForm } from "./form.js";
 import { createLoader } from "./loader.js";
-import { forgetFigures, rememberFigures, show } from "./regions.js";
+import { adopt, fill, forgetFigures, rememberFigures, swap } from "./regions.js";
 
 const DETAILS_DELAY = 40;
 const ANNOUNCE_DELAY = 900;
@@ -29,6 +29,8 @@ let shown = null;
 let reference = "";
 let shownLink = "";
 let detailsTimer = 0;
+/** The address that the browser does not show yet. */
+let nextAddress = "";
 let announceTimer = 0;
 
 function engine() {
@@ -67,25 +69,46 @@ async function ask(way) {
   }
   problem.hidden = true;
   app.removeAttribute("data-stale");
+  show(answer);
   if (way === "open") form.set(answer.inputs);
   else form.accept(answer.inputs);
-  show(answer);
   shown = request;
   delete page.dataset.em;
-  const address = Object.keys(answer.inputs).length ? answer.link : location.pathname;
   shownLink = answer.link;
-  if (way === "edit") move(address);
+  if (way === "edit") move(Object.keys(answer.inputs).length ? answer.link : location.pathname);
   announce(answer.texts.announce);
   detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
 }
 
-/** @param {typeof wanted} request */
-async function details(request) {
-  const answer = await engine().request({ kind: "plan", part: "details", ...request });
-  if (answer === null || request !== wanted || !answer.ok) return;
-  show(answer);
-  delete page.dataset.emDetails;
+/** Whether the page still holds, untouched, what the core made of the defaults when the site was built. */
+let untouched = !page.dataset.em;
+
+/** @param {{regions: Record<string, string>, texts: Record<string, string>, inputs: object}} answer */
+function show({ regions, texts, inputs }) {
+  untouched &&= Object.keys(inputs).length === 0 && reference === "";
+  for (const [name, html] of Object.entries(regions)) (untouched ? adopt : swap)(name, html);
+  if (!untouched) for (const [name, text] of Object.entries(texts)) fill(name, text);
 }
+
+/**
+ * Ledgers and launch commands, then the pictures; a newer edit stops them between any two.
+ * @param {typeof wanted} request
+ */
+async function details(request) {
+  for (const part of ["details", "charts"]) {
+    const answer = await engine().request({ kind: "plan", part, ...request });
+    if (answer === null || !answer.ok) return;
+    for (const [name, html] of Object.entries(answer.regions)) {
+      if (request !== wanted) return;
+      show({ ...answer, regions: { [name]: html } });
+      await rest();
+    }
+  }
+  if (request === wanted) delete page.dataset.emDetails;
+}
+
+/** Let the browser take keys and paint. */
+const rest = () => new Promise((resolve) => setTimeout(resolve));
 
 /** Bad inputs: beside their fields while the last good result stays; a bad link in one message. */
 function refuse(answer, way) {
@@ -130,10 +153,20 @@ function say(heading, lines, offerDefaults = false) {
   problem.hidden = false;
 }
 
-/** One visit to a field is one entry in the history; its further edits replace that entry. @param {string} address */
+/**
+ * One visit to a field is one entry in the history; its further edits replace that entry. The browser takes longer to
+ * change its address than the page to show the figures, so the figures go first.
+ * @param {string} address
+ */
 function move(address) {
-  const target = new URL(address, location.href).href;
-  if (target === location.href) return;
+  if (nextAddress === "") requestAnimationFrame(() => setTimeout(arrive));
+  nextAddress = address;
+}
+
+function arrive() {
+  const address = nextAddress;
+  nextAddress = "";
+  if (address === "" || new URL(address, location.href).href === location.href) return;
   if (moved) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   moved = true;
@@ -149,20 +182,22 @@ function announce(text) {
 
 /** What changes from now on is marked against the figures as they stand, and is one step back. */
 function visit() {
+  arrive();
   rememberFigures();
   moved = false;
 }
 
-/** @param {string} key */
-function edited(key) {
+/** @param {string} key @param {string} [text] what the field is about to hold */
+function edited(key, text) {
   if (key !== editedKey) visit();
   editedKey = key;
-  wanted = { inputs: form.inputs() };
+  wanted = { inputs: form.inputs(key, text) };
   void ask("edit");
 }
 
 /** Show what the address asks for. */
 function open() {
+  nextAddress = "";
   forgetFigures();
   editedKey = "";
   const link = location.search;
@@ -180,8 +215,12 @@ function open() {
 }
 
 fields.addEventListener("focusin", (event) => {
-  if (event.target.closest("[data-key]")) visit();
+  const row = event.target.closest("[data-key]");
+  if (!row) return;
+  visit();
+  editedKey = row.dataset.key;
 });
+window.addEventListener("pagehide", arrive);
 document.getElementById("em-reset-all").addEventListener("click", () => {
   visit();
   wanted = { inputs: {} };
