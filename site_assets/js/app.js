@@ -263,6 +263,10 @@ app.addEventListener("click", async (event) => {
 watchCopyButtons();
 if (page.dataset.em) {
   open();
+} else if (Object.keys(form.inputs()).length) {
+  // Somebody edited before this script was there.
+  wanted = { inputs: form.inputs() };
+  void ask("edit");
 } else {
   // The figures are there already: let the page finish first, unless somebody edits before that.
   const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 200));
