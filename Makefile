@@ -46,7 +46,7 @@ lint: $(READY) ## ruff, mypy --strict, import contracts, stale data
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/build_data.py --check
 
-test: lint test-core ## every test: lint, core, conformance
+test: lint test-core test-site ## every test: lint, core, conformance, wasm parity, browser
 
 test-core: $(READY) ## the core's tests and the vectors
 	$(BIN)/python -m pytest --ignore tests/site_build --ignore tests/wasm --ignore tests/browser

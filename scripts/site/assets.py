@@ -108,8 +108,14 @@ def imported_scripts(folder: Path, name: str) -> list[str]:
 _MODULE = re.compile(rf'<script type="module" src="([^"]*?){STAGED}/([\w.-]+)"></script>')
 
 
+_EARLY = re.compile(rf'<script src="[^"]*?{STAGED}/early\.js"></script>')
+
+
 def sealed_page(html: str, site: Path, app: str) -> str:
-    """A built page with the sealed folder's name in place of the staged one, and its modules announced in the head."""
+    """A built page with the sealed folder's name in place of the staged one, and its modules announced in the head.
+
+    Where the page has an early script, that script decides when: a page that shows figures paints them first.
+    """
     hints: list[str] = []
     for prefix, script in _MODULE.findall(html):
         modules = [script, *imported_scripts(site / app, script)]
@@ -117,8 +123,13 @@ def sealed_page(html: str, site: Path, app: str) -> str:
             modules.insert(0, "start.js")
             hints.append(f'<script type="module" async src="{prefix}{app}/start.js"></script>')
         hints += [f'<link rel="modulepreload" fetchpriority="low" href="{prefix}{app}/{name}">' for name in modules]
-    if hints:
-        html = html.replace("</head>", f"{''.join(dict.fromkeys(hints))}</head>", 1)
+    announced = "".join(dict.fromkeys(hints))
+    early = _EARLY.search(html)
+    if early:
+        template = f'<template id="em-hints">{announced}</template>'
+        html = f"{html[: early.start()]}{template}{html[early.start() :]}"
+    else:
+        html = html.replace("</head>", f"{announced}</head>", 1)
     return html.replace(f"{STAGED}/", f"{app}/")
 
 

@@ -35,10 +35,10 @@ def answer(part: str, **inputs: str) -> Mapping[str, Any]:
 
 def context() -> dict[str, Any]:
     """Everything that the templates may print."""
-    shown, more = answer("figures"), answer("details")
+    shown = answer("figures")
     texts = shown["texts"]
     return {
-        "regions": {**shown["regions"], **more["regions"]},
+        "regions": {**shown["regions"], **answer("details")["regions"], **answer("charts")["regions"]},
         "texts": texts,
         "form": form(texts),
         "hardware": dataset.read("hardware.json"),

@@ -4,7 +4,8 @@ import { createEngine, keepOffline } from "./client.js";
 import { copyText, flash, saveText, watchCopyButtons } from "./copy.js";
 import { createForm } from "./form.js";
 import { createLoader } from "./loader.js";
-import { forgetFigures, rememberFigures, show } from "./regions.js";
+import { createModelConfig } from "./model-config.js";
+import { adopt, fill, forgetFigures, rememberFigures, swap } from "./regions.js";
 
 const DETAILS_DELAY = 40;
 const ANNOUNCE_DELAY = 900;
@@ -17,9 +18,13 @@ const fields = document.getElementById("em-form");
 let started = null;
 const loader = createLoader(document.getElementById("em-loader"), { onRetry: retry });
 const form = createForm(fields, { onEdit: edited });
+const modelConfig = createModelConfig({ form: fields, onChange: () => edited("config") });
 
-/** The inputs or the link that the page shows or is about to show. @type {{inputs: Record<string, string>} | {link: string}} */
-let wanted = location.search.length > 1 ? { link: location.search } : { inputs: {} };
+/**
+ * What the page shows or is about to show: the form's inputs with the reader's own model, or a link.
+ * @type {{inputs: Record<string, string>, config?: string, quant_config?: string} | {link: string}}
+ */
+let wanted = { inputs: {} };
 /** The field that was edited last, so that one visit to it is one step back. */
 let editedKey = "";
 /** Whether this visit to it has its entry in the history already. */
@@ -29,6 +34,8 @@ let shown = null;
 let reference = "";
 let shownLink = "";
 let detailsTimer = 0;
+/** The address that the browser does not show yet. */
+let nextAddress = "";
 let announceTimer = 0;
 
 function engine() {
@@ -67,25 +74,48 @@ async function ask(way) {
   }
   problem.hidden = true;
   app.removeAttribute("data-stale");
+  show(answer);
   if (way === "open") form.set(answer.inputs);
   else form.accept(answer.inputs);
-  show(answer);
+  modelConfig.answered(answer);
   shown = request;
   delete page.dataset.em;
-  const address = Object.keys(answer.inputs).length ? answer.link : location.pathname;
-  shownLink = answer.link;
-  if (way === "edit") move(address);
+  shownLink = answer.link + modelConfig.fragment();
+  const isPlain = Object.keys(answer.inputs).length === 0 && modelConfig.fragment() === "";
+  if (way === "edit") move(isPlain ? location.pathname : shownLink);
   announce(answer.texts.announce);
   detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
 }
 
-/** @param {typeof wanted} request */
-async function details(request) {
-  const answer = await engine().request({ kind: "plan", part: "details", ...request });
-  if (answer === null || request !== wanted || !answer.ok) return;
-  show(answer);
-  delete page.dataset.emDetails;
+/** Whether the page still holds, untouched, what the core made of the defaults when the site was built. */
+let untouched = !page.dataset.em;
+
+/** @param {{regions: Record<string, string>, texts: Record<string, string>, inputs: object, config?: object}} answer */
+function show({ regions, texts, inputs, config }) {
+  untouched &&= Object.keys(inputs).length === 0 && reference === "" && !config;
+  for (const [name, html] of Object.entries(regions)) (untouched ? adopt : swap)(name, html);
+  if (!untouched) for (const [name, text] of Object.entries(texts)) fill(name, text);
 }
+
+/**
+ * Ledgers and launch commands, then the pictures; a newer edit stops them between any two.
+ * @param {typeof wanted} request
+ */
+async function details(request) {
+  for (const part of ["details", "charts"]) {
+    const answer = await engine().request({ kind: "plan", part, ...request });
+    if (answer === null || !answer.ok) return;
+    for (const [name, html] of Object.entries(answer.regions)) {
+      if (request !== wanted) return;
+      show({ ...answer, regions: { [name]: html } });
+      await rest();
+    }
+  }
+  if (request === wanted) delete page.dataset.emDetails;
+}
+
+/** Let the browser take keys and paint. */
+const rest = () => new Promise((resolve) => setTimeout(resolve));
 
 /** Bad inputs: beside their fields while the last good result stays; a bad link in one message. */
 function refuse(answer, way) {
@@ -95,7 +125,8 @@ function refuse(answer, way) {
   }
   if (way === "edit") {
     app.setAttribute("data-stale", "");
-    const elsewhere = form.showErrors(answer.errors);
+    modelConfig.answered(answer);
+    const elsewhere = modelConfig.otherErrors(form.showErrors(answer.errors));
     if (elsewhere.length) say("Not understood", elsewhere.map((error) => error.message));
     else problem.hidden = true;
     return;
@@ -130,10 +161,20 @@ function say(heading, lines, offerDefaults = false) {
   problem.hidden = false;
 }
 
-/** One visit to a field is one entry in the history; its further edits replace that entry. @param {string} address */
+/**
+ * One visit to a field is one entry in the history; its further edits replace that entry. The browser takes longer to
+ * change its address than the page to show the figures, so the figures go first.
+ * @param {string} address
+ */
 function move(address) {
-  const target = new URL(address, location.href).href;
-  if (target === location.href) return;
+  if (nextAddress === "") requestAnimationFrame(() => setTimeout(arrive));
+  nextAddress = address;
+}
+
+function arrive() {
+  const address = nextAddress;
+  nextAddress = "";
+  if (address === "" || new URL(address, location.href).href === location.href) return;
   if (moved) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   moved = true;
@@ -149,41 +190,49 @@ function announce(text) {
 
 /** What changes from now on is marked against the figures as they stand, and is one step back. */
 function visit() {
+  arrive();
   rememberFigures();
   moved = false;
 }
 
-/** @param {string} key */
-function edited(key) {
+/** @param {string} key @param {string} [text] what the field is about to hold */
+function edited(key, text) {
   if (key !== editedKey) visit();
   editedKey = key;
-  wanted = { inputs: form.inputs() };
+  wanted = { inputs: form.inputs(key, text), ...modelConfig.request() };
   void ask("edit");
 }
 
 /** Show what the address asks for. */
 function open() {
+  nextAddress = "";
   forgetFigures();
   editedKey = "";
-  const link = location.search;
-  if (link.length > 1) {
+  const hash = modelConfig.opened(location.hash);
+  if (location.search.length > 1 || hash) {
     page.dataset.em = "pending";
     page.dataset.emDetails = "pending";
-    wanted = { link };
+    wanted = { link: location.search + hash };
     // Until the link's inputs stand in the form there is nothing to edit.
     fields.inert = engine().state.state !== "ready";
   } else {
     if (page.dataset.em) page.dataset.em = "pending";
+    modelConfig.clear();
     wanted = { inputs: {} };
   }
   void ask("open");
 }
 
 fields.addEventListener("focusin", (event) => {
-  if (event.target.closest("[data-key]")) visit();
+  const row = event.target.closest("[data-key]");
+  if (!row) return;
+  visit();
+  editedKey = row.dataset.key;
 });
+window.addEventListener("pagehide", arrive);
 document.getElementById("em-reset-all").addEventListener("click", () => {
   visit();
+  modelConfig.clear();
   wanted = { inputs: {} };
   form.set({});
   void ask("edit");
@@ -224,6 +273,10 @@ app.addEventListener("click", async (event) => {
 watchCopyButtons();
 if (page.dataset.em) {
   open();
+} else if (Object.keys(form.inputs()).length) {
+  // Somebody edited before this script was there.
+  wanted = { inputs: form.inputs() };
+  void ask("edit");
 } else {
   // The figures are there already: let the page finish first, unless somebody edits before that.
   const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 200));

@@ -20,7 +20,7 @@ const NEXT = {
 /** How long an answer may take before the worker counts as dead, in milliseconds. */
 const PATIENCE = { plan: 10_000, record: 90_000 };
 const SOON = new Set(["figures"]);
-const LAST = new Set(["details"]);
+const LAST = new Set(["details", "charts"]);
 
 /** What this browser lacks of what Python needs. */
 function lacking() {

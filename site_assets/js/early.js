@@ -1,5 +1,19 @@
-// Runs before the first paint: a link that carries inputs must not show the defaults' figures as its own.
-if (location.search.length > 1 || location.hash.startsWith("#config=")) {
-  document.documentElement.dataset.em = "pending";
-  document.documentElement.dataset.emDetails = "pending";
+// Runs before the first paint: a link that carries inputs must not show the defaults' figures as its own, and what the
+// page needs to become live is asked for at once there, and where it is at hand. Else figures are painted first.
+{
+  const linked = location.search.length > 1 || location.hash.startsWith("#config=");
+  if (linked) {
+    document.documentElement.dataset.em = "pending";
+    document.documentElement.dataset.emDetails = "pending";
+  }
+  const put = (id) => document.head.append(document.importNode(document.getElementById(id).content, true));
+  const atOnce = linked || document.hidden || Boolean(navigator.serviceWorker?.controller);
+  if (atOnce) put("em-hints");
+  document.addEventListener("DOMContentLoaded", () => {
+    if (atOnce) return put("em-scripts");
+    return requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+      put("em-hints");
+      put("em-scripts");
+    })));
+  });
 }

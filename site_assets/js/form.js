@@ -5,7 +5,7 @@
 
 /**
  * @param {HTMLFormElement} form
- * @param {{onEdit: (key: string) => void}} hooks
+ * @param {{onEdit: (key: string, text?: string) => void}} hooks `text`: what the field is about to hold
  */
 export function createForm(form, { onEdit }) {
   /** @type {Map<string, {row: HTMLElement, control: HTMLInputElement | HTMLSelectElement}>} */
@@ -18,11 +18,16 @@ export function createForm(form, { onEdit }) {
   /** @type {Map<string, string>} what the fields held when that answer came */
   const answered = new Map();
 
-  /** @returns {Record<string, string>} what differs from the defaults, as typed */
-  function inputs() {
+  /**
+   * What differs from the defaults, as typed.
+   * @param {string} [edited] the field whose text is given, instead of what it holds
+   * @param {string} [newText]
+   * @returns {Record<string, string>}
+   */
+  function inputs(edited, newText) {
     const given = {};
     for (const [key, { control }] of fields) {
-      const text = control.value.trim();
+      const text = (key === edited ? (newText ?? control.value) : control.value).trim();
       if (text !== "" && text !== control.dataset.default) given[key] = text;
     }
     return given;
@@ -84,7 +89,8 @@ export function createForm(form, { onEdit }) {
     const { row, control } = fields.get(key);
     const steps = control.dataset.steps.split(",");
     const typed = control.value.trim();
-    const text = canonical[key] !== undefined && !row.hasAttribute("data-invalid") ? canonical[key] : typed;
+    // What was typed last counts, also while its answer is on the way.
+    const text = canonical[key] !== undefined && answered.get(key) === control.value ? canonical[key] : typed;
     const shown = text === "auto" ? row.querySelector(".em-auto").textContent.replaceAll(",", "") : text;
     const now = Number.parseFloat(shown);
     if (Number.isNaN(now)) return null;
@@ -109,8 +115,9 @@ export function createForm(form, { onEdit }) {
     const key = keyOf(event.target);
     const text = nextStep(key, event.key === "ArrowUp" ? 1 : -1);
     if (text === null) return;
+    // Python begins before the browser has laid the field out again.
+    onEdit(key, text);
     setText(key, text);
-    onEdit(key);
   });
   form.addEventListener("focusout", (event) => {
     const key = keyOf(event.target);

@@ -200,12 +200,16 @@ def figures_part(scenario: Scenario, asked: Mapping[str, Any]) -> Filled:
 
 
 def details_part(scenario: Scenario, _asked: Mapping[str, Any]) -> Filled:
-    """What may follow a moment later: ledgers, pictures, launch commands."""
+    """What may follow a moment later: ledgers and launch commands."""
     comparison = _compared(scenario)
     regions = {f"ledger-{column}": panel(comparison, column) for column in ENGINES}
-    regions["charts"] = charts(comparison)
     regions["launches"] = launches(comparison)
     return regions, {}
+
+
+def charts_part(scenario: Scenario, _asked: Mapping[str, Any]) -> Filled:
+    """The pictures, which take many plans: last, so that a key need not wait for the ledgers too."""
+    return {"charts": charts(_compared(scenario))}, {}
 
 
 def downloads_part(scenario: Scenario, _asked: Mapping[str, Any]) -> Filled:
@@ -226,6 +230,7 @@ def link_part(_scenario: Scenario, _asked: Mapping[str, Any]) -> Filled:
 PARTS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Filled]] = {
     "figures": figures_part,
     "details": details_part,
+    "charts": charts_part,
     "downloads": downloads_part,
     "link": link_part,
 }

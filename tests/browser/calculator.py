@@ -151,9 +151,10 @@ class Calculator:
         self._becomes(sorted(keys), _MARKED)
 
     def shows_everything(self, reference: str = "", **inputs: str) -> None:
-        """Figures and details of these inputs, as CPython computes them."""
+        """Figures, details and pictures of these inputs, as CPython computes them."""
         self.shows(answer(reference=reference, **inputs))
         self.shows(answer("details", **inputs))
+        self.shows(answer("charts", **inputs))
 
     def link(self) -> str:
         """The query that the address bar shows."""

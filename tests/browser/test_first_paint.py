@@ -15,7 +15,7 @@ def test_without_javascript_the_default_scenario_is_there_in_full(host: Host, vi
     calculator = Calculator(page, host.address).open()
     for engine, count in COUNTS.items():
         expect(page.locator(f'[data-region="cards"] [data-fig="{engine}.running"]')).to_have_text(count)
-    for part in ("figures", "details"):
+    for part in ("figures", "details", "charts"):
         calculator.shows(answer(part))
     for region in ("cards", "finding", "bars", "table", "charts", "launches"):
         expect(calculator.region(region)).to_be_visible()

@@ -51,14 +51,15 @@ def assert_well_formed(html: str) -> None:
 
 
 def test_the_default_scenario_fills_every_region() -> None:
-    figures, details = ask(part="figures", inputs={}), ask(part="details", inputs={})
+    figures, details, charts = (ask(part=part, inputs={}) for part in ("figures", "details", "charts"))
     assert figures["ok"]
     assert figures["id"] == 7
     assert figures["link"] == "?v=1"
     assert figures["inputs"] == {}
     assert {"cards", "strip", "finding", "bars", "table"} <= figures["regions"].keys()
-    assert {f"ledger-{column}" for column in ENGINES} | {"charts", "launches"} == details["regions"].keys()
-    for html in (*figures["regions"].values(), *details["regions"].values()):
+    assert {f"ledger-{column}" for column in ENGINES} | {"launches"} == details["regions"].keys()
+    assert {"charts"} == charts["regions"].keys()
+    for html in (*figures["regions"].values(), *details["regions"].values(), *charts["regions"].values()):
         assert html
         assert_well_formed(html)
 

@@ -40,12 +40,12 @@ def steady_range(plan: EnginePlan) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def _steady_label(plan: EnginePlan) -> str:
+def _steady_label(column: str, plan: EnginePlan) -> str:
     state = plan.running_steady
     if state is None:
         return "steady state"
     mean = round_half_up(Fraction(state.mean))
-    return "steady state" if mean == steady_range(plan) else f"steady, mean {mean}"
+    return "steady state" if mean == steady_range(plan) else f"steady, mean {figure(f'{column}.mean', mean)}"
 
 
 def cards(comparison: Comparison) -> str:
@@ -67,7 +67,7 @@ def _counts(column: str, plan: EnginePlan) -> str:
     return (
         f'<dl class="em-counts{size}">'
         f"<div><dt>published rule</dt><dd>{figure(f'{column}.running', figures.count(plan.running))}</dd></div>"
-        f"<div><dt>{_steady_label(plan)}</dt><dd>{figure(f'{column}.steady', steady)}</dd></div></dl>"
+        f"<div><dt>{_steady_label(column, plan)}</dt><dd>{figure(f'{column}.steady', steady)}</dd></div></dl>"
         f'<p class="em-small">{"<br>".join(small)}</p>'
     )
 

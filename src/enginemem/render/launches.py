@@ -21,6 +21,6 @@ def _launch(comparison: Comparison, column: str) -> str:
         f'<div class="em-launch em-{column}"><h3>{title(column)}</h3>'
         f'<button type="button" class="em-button" data-copy="em-launch-{column}">Copy'
         f'<span class="em-hidden"> the {escape(release.name)} command</span></button>'
-        f'<pre tabindex="0" aria-label="{escape(release.name)} command"><code id="em-launch-{column}">'
-        f"{escape(found.command)}</code></pre>{notes}</div>"
+        f'<pre tabindex="0" aria-label="{escape(release.name)} command" id="em-launch-{column}">'
+        f"{escape(found.command)}</pre>{notes}</div>"
     )

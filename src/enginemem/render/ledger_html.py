@@ -46,8 +46,9 @@ def panel(comparison: Comparison, column: str) -> str:
 def _log_line(plan: EnginePlan) -> str:
     if plan.log_line is None:
         return '<p class="em-small">No start-up log line to compare with for these inputs.</p>'
+    # No <code> in the <pre>: the theme measures those, and so lays out the closed panels when the page opens.
     return (
-        f'<div class="em-grep"><p>The start-up log should say</p><pre><code>{escape(plan.log_line)}</code></pre></div>'
+        f'<div class="em-grep"><p>The start-up log should say</p><pre><samp>{escape(plan.log_line)}</samp></pre></div>'
     )
 
 
