@@ -56,7 +56,8 @@ test-core: $(READY) ## the core's tests and the vectors
 test-site: $(READY) $(NODE_READY) browser ## the site: the same core in wasm, and the pages in a real browser
 	$(BIN)/python scripts/build_site.py
 	$(BIN)/python -m pytest tests/site_build tests/wasm
-	$(BIN)/python -m pytest tests/browser || $(BIN)/python -m pytest tests/browser --last-failed --last-failed-no-failures none
+	$(BIN)/python -m pytest tests/browser --numprocesses 2 --dist worksteal || \
+	  $(BIN)/python -m pytest tests/browser --last-failed --last-failed-no-failures none
 
 browser: $(READY) # a Chromium for the tests
 	@$(BIN)/python scripts/ensure_browser.py

@@ -11,8 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-APT = (("apt-get", "update", "-q"), ("apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"))
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""The shell first: it has no window to draw, and the tests take two thirds of the time in it."""
+_INSTALL = ("apt-get", "install", "-q", "-y", "--no-install-recommends")
+PACKAGES = (("chromium", "chromium-headless-shell"), ("chromium",))
+"""What to ask the distribution for; older ones have no shell."""
 
 
 def installed() -> str | None:
@@ -49,8 +52,10 @@ def install() -> str | None:
         if found:
             return found
     root = () if os.geteuid() == 0 else ("sudo", "-n")
-    if shutil.which("apt-get") and all(_run(*root, *command) for command in APT):
-        return installed()
+    if shutil.which("apt-get") and _run(*root, "apt-get", "update", "-q"):
+        for packages in PACKAGES:
+            if _run(*root, *_INSTALL, *packages):
+                return installed()
     return None
 
 

@@ -53,6 +53,12 @@ def end_worker(page: Page) -> None:
     python_worker(page).evaluate("() => self.close()")
 
 
+_ADDRESSED = """() => document.documentElement.matches(".no-js") || new Promise((done) => {
+  setTimeout(done, 500);
+  requestAnimationFrame(() => setTimeout(() => setTimeout(done)));
+})"""
+"""The address follows the figures by a frame; half a second where no frames are made."""
+
 _SHOWN = """([regions, texts]) => {
   const text = (element) => element.textContent.replace(/\\s+/g, " ").trim();
   const all = (attribute, names) => Object.fromEntries(names.map((name) => {
@@ -139,6 +145,7 @@ class Calculator:
         texts = {name: text for name, text in found["texts"].items() if name != "announce"}
         shown = {name: [" ".join(text.split())] for name, text in texts.items()}
         self._becomes([regions, shown, True], _SHOWN, [list(regions), list(shown)])
+        self._asked(_ADDRESSED, None)
 
     def shows_inputs(self, inputs: Mapping[str, str]) -> None:
         """The form holds these texts, defaults elsewhere, and marks exactly these as changed."""
