@@ -19,10 +19,16 @@ COUNTS = {"vllm": "209", "sglang": "121", "tensorrt-llm": "113"}
 """The published counts of the default inputs."""
 
 
-def answer(part: str = "figures", *, link: str | None = None, reference: str = "", **inputs: str) -> dict[str, Any]:
-    """The answer that CPython gives; `inputs` under their keys, with `.` as it is: `**{"vllm.max_num_seqs": "64"}`."""
+def answer(
+    part: str = "figures", *, link: str | None = None, reference: str = "", config: str | None = None, **inputs: str
+) -> dict[str, Any]:
+    """The answer that CPython gives; `inputs` under their keys, with `.` as it is: `**{"vllm.max_num_seqs": "64"}`.
+
+    `config`: the text of a config.json, whose model takes the preset's place.
+    """
     asked = {"id": 1, "kind": "plan", "part": part, "reference": reference}
     asked |= {"inputs": inputs} if link is None else {"link": link}
+    asked |= {} if config is None else {"config": config}
     found: dict[str, Any] = json.loads(handle(json.dumps(asked)))
     return found
 
@@ -121,6 +127,13 @@ class Calculator:
             self.control(key).select_option(text)
         else:
             self.control(key).fill(text)
+
+    def bring(self, text: str) -> None:
+        """Paste the text of a config.json."""
+        fold = self.page.locator("#em-config")
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").click()
+        self.page.locator("#em-config-text").fill(text)
 
     def reset(self, key: str) -> None:
         self.row(key).locator(f'[data-reset="{key}"]').click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from browser.built_site import ROOT
 from browser.calculator import READY, Calculator, answer
 from browser.conftest import DESKTOP, PHONE
 from browser.visited import PAGES, Host
+from public_configs import CONFIGS
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -251,3 +253,14 @@ def test_one_glance_answers_above_the_fold(calculator: Calculator) -> None:
     calculator.open().ready()
     for region in ("cards", "finding", "bars"):
         expect(calculator.region(region)).to_be_in_viewport(ratio=1)
+
+
+def test_axe_finds_nothing_beside_a_configuration(calculator: Calculator, axe: str) -> None:
+    config = json.dumps(CONFIGS["deepseek-ai--DeepSeek-V3"])
+    calculator.open("?v=1&gpu=h200-sxm&tp=8").ready()
+    calculator.bring(config)
+    calculator.shows(answer(config=config, gpu="h200-sxm", tp="8"))
+    assert in_every_light(calculator.page, axe) == {}
+    calculator.bring('{"model_type": "unheard-of"}')
+    expect(calculator.page.locator("#em-config-verdict")).to_contain_text("model_type")
+    assert in_every_light(calculator.page, axe) == {}
