@@ -49,13 +49,13 @@ lint: $(READY) ## ruff, mypy --strict, import contracts, stale data
 test: lint test-core test-site ## every test: lint, core, conformance, wasm parity, browser
 
 test-core: $(READY) ## the core's tests and the vectors
-	$(BIN)/python -m pytest --ignore tests/site_build --ignore tests/wasm --ignore tests/browser
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore tests/site_build --ignore tests/wasm --ignore tests/browser
 	$(BIN)/python tests/conformance.py $(VECTORS)
 
 # A browser test that fails is run once more, alone: these machines stall, and a real fault fails twice.
 test-site: $(READY) $(NODE_READY) browser ## the site: the same core in wasm, and the pages in a real browser
 	$(BIN)/python scripts/build_site.py
-	$(BIN)/python -m pytest tests/site_build tests/wasm
+	$(BIN)/python -m pytest tests/site_build tests/wasm --numprocesses 2 --dist worksteal
 	$(BIN)/python -m pytest tests/browser --numprocesses 2 --dist worksteal || \
 	  $(BIN)/python -m pytest tests/browser --last-failed --last-failed-no-failures none
 
