@@ -31,7 +31,7 @@ def bench_compare() -> list[tuple[float, str]]:
     remembered between them. The slowest are measured again, the least counts: a stall of the machine is none of ours.
     """
     import enginemem  # noqa: PLC0415 - the import is measured apart
-    from random_scenarios import random_scenario  # noqa: PLC0415
+    from random_scenarios import random_scenario  # noqa: PLC0415 - it imports the package
 
     rng = random.Random(20261130)
     scenarios: dict[str, enginemem.Scenario] = {}
@@ -56,7 +56,7 @@ def bench_presets() -> list[tuple[float, str, str]]:
     """Median milliseconds of `compare` for every preset and every number of GPUs that splits it, over distinct
     scenarios, slowest first: (milliseconds, model, tp)."""
     import enginemem  # noqa: PLC0415 - the import is measured apart
-    from enginemem.architecture import load_model, model_ids  # noqa: PLC0415
+    from enginemem.architecture import load_model, model_ids  # noqa: PLC0415 - as above
 
     rng = random.Random(20261130)
     found = []
