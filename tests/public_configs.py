@@ -11,9 +11,6 @@ REFUSED: dict[str, str] = {}
 """Checkpoints that are refused by name, and the field that the refusal points at."""
 UNMODELED = {
     "MiniMaxAI--MiniMax-M3": "MiniMaxM3ForCausalLM",
-    "deepseek-ai--DeepSeek-V4-Flash": "DeepseekV4ForCausalLM",
-    "deepseek-ai--DeepSeek-V4-Pro": "DeepseekV4ForCausalLM",
-    "nvidia--DeepSeek-V4-Flash-NVFP4": "DeepseekV4ForCausalLM",
     "stepfun-ai--Step-3.7-Flash": "Step3p7FlashForCausalLM",
 }
 """Checkpoints whose facts are read and whose cache no engine's rules here lay out, and the class that the reason names."""

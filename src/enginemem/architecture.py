@@ -133,6 +133,8 @@ class Architecture(NamedTuple):
     notes: tuple[str, ...] = ()
     unmodeled: str | None = None
     """Why no engine's rules here lay out the cache, whatever the engine; None where they do."""
+    registered: tuple[str, ...] = ()
+    """The classes that engines register for the family, where `class_name` is none of them; empty where it is one."""
     configuration: str = ""
     """The fields that these facts were read from, as JSON; empty for a preset, whose id says as much."""
 

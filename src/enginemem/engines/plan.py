@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
+from enginemem.architecture import Architecture
 from enginemem.derivation import Derivation, Step, Value
 
 Status = Literal["ok", "not_modeled", "does_not_fit", "refused"]
@@ -99,6 +100,15 @@ class EnginePlan:
         if status == "does_not_fit":
             self.binds = "does_not_fit"
         return self
+
+
+def registry_problem(model: Architecture, *, engine: str, registry: str) -> str | None:
+    """Why an engine has no class for the model, from the file or folder of its `registry`; None where it has one."""
+    if not model.registered:
+        return None
+    return (
+        f"no class {model.class_name} in the registry of {engine} ({registry}); it has {' and '.join(model.registered)}"
+    )
 
 
 _INNER = ("derivation", "kv_bytes_all_layers")

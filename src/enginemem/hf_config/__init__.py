@@ -174,15 +174,11 @@ def _assembled(
         vision=vision,
         sinks=decoded.sinks,
         notes=notes,
-        unmodeled=_unmodeled(family, str(classes[0])),
+        unmodeled=f"{classes[0]}: {family.unmodeled}" if family.unmodeled else None,
+        registered=tuple([name for name in family.classes if name not in family.foreign])
+        if classes[0] in family.foreign
+        else (),
     )
-
-
-def _unmodeled(family: Family, class_name: str) -> str | None:
-    if class_name in family.foreign:
-        registered = " or ".join([name for name in family.classes if name not in family.foreign])
-        return f"none of the pinned releases is known to register the class {class_name}; they know {registered}"
-    return f"{class_name}: {family.unmodeled}" if family.unmodeled else None
 
 
 def _left_out(vision: Vision) -> str:

@@ -178,7 +178,6 @@ FAMILIES: dict[str, Family] = {
         name="DeepSeek V4",
         classes=("DeepseekV4ForCausalLM",),
         reader="deepseek_v4",
-        unmodeled="its windows, its rows of several tokens and their indexer are packed by rules that are not known here",
     ),
     "minimax_m3": _MINIMAX_M3,
     "minimax_m3_text": _MINIMAX_M3,

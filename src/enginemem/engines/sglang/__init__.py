@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from enginemem.derivation import Derivation
-from enginemem.engines.plan import EnginePlan, Sensitivity
+from enginemem.engines.plan import EnginePlan, Sensitivity, registry_problem
 from enginemem.engines.sglang.burst import burst_size
 from enginemem.engines.sglang.dispatch import graph_sizes
 from enginemem.engines.sglang.grant import record_budget, record_weights
@@ -47,21 +47,26 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
 
 
 def _stages(run: Run) -> None:
-    if run.scenario.model.unmodeled is not None:
-        raise StopPlan("not_modeled", run.scenario.model.unmodeled)
+    model, release = run.scenario.model, run.release
+    registry = "sglang/srt/models, EntryClass of its modules"
+    problem = registry_problem(model, engine=f"{release.name} {release.release}", registry=registry) or model.unmodeled
+    if problem is not None:
+        raise StopPlan("not_modeled", problem)
+    if any(spec.kind == "compressed" for spec in model.layers):
+        raise StopPlan("not_modeled", f"{model.class_name}: the pools of its compressed rows are not modeled yet")
     part = part_of(run)
     options = options_of(run.scenario)
     classes = run.release.values["hybrid_window_classes"]
-    model = check_start(run, facts_from_architecture(run.scenario.model, hybrid_classes=classes), part)
+    facts = check_start(run, facts_from_architecture(run.scenario.model, hybrid_classes=classes), part)
     mib = record_capacity(run, options, part)
-    config = record_configuration(run, model, options, part, mib=mib)
+    config = record_configuration(run, facts, options, part, mib=mib)
     run.plan.weights_bytes = record_weights(run)
-    free = record_budget(run, part, model, options, config, weight_bytes=run.plan.weights_bytes)
-    server = record_pool(run, model, options, config, free, major=part.capability[0])
+    free = record_budget(run, part, facts, options, config, weight_bytes=run.plan.weights_bytes)
+    server = record_pool(run, facts, options, config, free, major=part.capability[0])
     # The server is up; only now does it see a request.
     load = record_request(run, server)
-    running = record_running(run, model, config, server, load)
-    check_window_pool(run, model, config, server)
+    running = record_running(run, facts, config, server, load)
+    check_window_pool(run, facts, config, server)
     record_dispatch(run, config, server, running=running)
 
 

@@ -41,6 +41,11 @@ def kv_format(release: EngineRelease, dtype: str) -> KvFormat:
 def layout_problem(specs: Sequence[LayerSpec]) -> str | None:
     """Why the engine's single-width cache cannot be described for these layers, or None."""
     attention = [spec for spec in specs if spec.kind in _ATTENTION]
+    if any(spec.kind == "compressed" for spec in specs):
+        return (
+            "its windows, its rows for several tokens, their index keys and the compressors' states: the source of "
+            "release 1.2.1 is not at hand, so whether it has the class, and in which pools, is not known here"
+        )
     if not attention:
         return "the model has no attention layer"
     if any(spec.index_head for spec in attention):

@@ -66,6 +66,11 @@ def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None
         )
     if model.rope_type is not None and model.rope_type not in release.values["rope_types_with_their_own_length"]:
         return NotModeled(f"the length of {model.name} follows from its rope factor, which is not in the data")
+    if model.registered:
+        return NotModeled(
+            f"{model.class_name}: the source of release {release.release} is not at hand, so whether its registry has "
+            "this class is not known here"
+        )
     if model.unmodeled is not None:
         return NotModeled(model.unmodeled)
     problem = layout_problem(model.layers)

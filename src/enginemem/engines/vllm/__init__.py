@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from enginemem.derivation import Derivation
-from enginemem.engines.plan import EnginePlan
+from enginemem.engines.plan import EnginePlan, registry_problem
 from enginemem.engines.vllm.admission import record_running
 from enginemem.engines.vllm.budget import budget_problem, record_budget, record_requested
 from enginemem.engines.vllm.costs import record_costs
@@ -46,8 +46,11 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
 
 def _stages(run: Run) -> None:
     scenario, plan = run.scenario, run.plan
-    if scenario.model.unmodeled is not None:
-        raise not_modeled(scenario.model.unmodeled)
+    model, release = scenario.model, run.release
+    registry = "vllm/model_executor/models/registry.py"
+    problem = registry_problem(model, engine=f"{release.name} {release.release}", registry=registry) or model.unmodeled
+    if problem is not None:
+        raise not_modeled(problem)
     setup = resolve(run)
     traffic = record_traffic(run, setup)
     plan.weights_bytes = record_weights(run, linear_bytes=setup.linear_bytes)
@@ -57,7 +60,7 @@ def _stages(run: Run) -> None:
     total = scenario.gpu.cuda_total or 0
     requested = record_requested(run, total=total, utilization=setup.utilization)
     pool = record_budget(run, setup, requested=requested, weights=plan.weights_bytes, block_bytes=costs.block_bytes)
-    problem = budget_problem(
+    short = budget_problem(
         total=total,
         weights=plan.weights_bytes,
         runtime=scenario.runtime,
@@ -65,8 +68,8 @@ def _stages(run: Run) -> None:
         pool=pool,
         forced=setup.forced_blocks is not None or bool(setup.forced_bytes),
     )
-    if problem is not None:
-        raise problem
+    if short is not None:
+        raise short
     plan.kv_pool_bytes = pool
     record_pool(run, setup, costs, pool=pool)
     check_state_blocks(run, setup, costs)

@@ -11,6 +11,7 @@ from typing import Any
 
 from enginemem.architecture import Architecture
 from enginemem.engines.plan import Resolved
+from enginemem.engines.vllm.compressed import CACHE_TYPE, compressed_backend, is_compressed
 from enginemem.engines.vllm.run import Run, not_modeled, refused
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
@@ -102,6 +103,8 @@ def default_block_size(release: EngineRelease, backend: str) -> int:
 
     Dense backends all take the default; latent-attention ones have sizes of their own.
     """
+    if any(row["name"] == backend for row in release.tables["compressed_backends"]):
+        return release.integer("compressed_block_size")
     for row in release.tables["mla_block_sizes"]:
         if row["name"] == backend:
             size: int = row["tokens"]
@@ -111,7 +114,9 @@ def default_block_size(release: EngineRelease, backend: str) -> int:
 
 def kv_element(scenario: Scenario) -> str:
     """The element type of the KV cache: the user's, else the one that the checkpoint asks for, else the model's
-    (`resolve_kv_cache_dtype_string`)."""
+    (`resolve_kv_cache_dtype_string`); DeepSeek V4 has one format of its own (`_resolve_dsv4_kv_cache_dtype`)."""
+    if is_compressed(scenario.model):
+        return CACHE_TYPE
     given = scenario.text("kv_dtype")
     return (scenario.model.kv_cache_dtype or "bf16") if given == "auto" else given
 
@@ -120,6 +125,8 @@ def model_backend(
     release: EngineRelease, model: Architecture, *, capability: tuple[int, int], kv_dtype: str, block_size: int | None
 ) -> str:
     """The backend of the model's attention layers; raises StopPlan when it is not known here."""
+    if is_compressed(model):
+        return compressed_backend(release, capability=capability, kv_dtype=kv_dtype, block_size=block_size)
     attention = [spec for spec in model.layers if spec.kind not in ("recurrent", "none")]
     if any(spec.kind == "mla" for spec in attention):
         sparse = any(spec.index_head for spec in attention)
@@ -177,7 +184,8 @@ def record_attention(run: Run) -> int:
     scenario, release, plan = run.scenario, run.release, run.plan
     model, given = scenario.model, scenario.integer("vllm.block_size")
     kv_dtype, capability = kv_element(scenario), scenario.gpu.compute_capability or (0, 0)
-    asked = kv_dtype if model.kv_cache_dtype else scenario.text("kv_dtype")
+    own = model.kv_cache_dtype is not None and not is_compressed(model)
+    asked = kv_dtype if own else scenario.text("kv_dtype")
     backend = model_backend(release, model, capability=capability, kv_dtype=asked, block_size=given)
     block = default_block_size(release, backend) if given is None else given
     note = f"attention backend {backend}"
@@ -201,8 +209,7 @@ def record_attention(run: Run) -> int:
     plan.resolved["block_size"] = Resolved(block, "default" if given is None else "user")
     plan.resolved["attention_backend"] = Resolved(backend, "derived")
     by_user = scenario.text("kv_dtype") != "auto"
-    shown = kv_dtype if by_user or model.kv_cache_dtype else "auto"
-    plan.resolved["kv_cache_dtype"] = Resolved(
-        shown, "user" if by_user else "derived" if model.kv_cache_dtype else "default"
-    )
+    derived = model.kv_cache_dtype is not None or is_compressed(model)
+    shown = kv_dtype if by_user or derived else "auto"
+    plan.resolved["kv_cache_dtype"] = Resolved(shown, "user" if by_user else "derived" if derived else "default")
     return block

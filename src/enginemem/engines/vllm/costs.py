@@ -11,6 +11,13 @@ from typing import NamedTuple
 
 from enginemem.architecture import Architecture
 from enginemem.derivation import Derivation, NotModeled, Operand
+from enginemem.engines.vllm.compressed import (
+    CompressedSizes,
+    compressed_rows,
+    compressed_sizes,
+    is_compressed,
+    record_packed_bytes,
+)
 from enginemem.engines.vllm.layout import (
     KvGroup,
     KvRow,
@@ -22,6 +29,7 @@ from enginemem.engines.vllm.layout import (
     page_bytes,
     token_bytes,
 )
+from enginemem.engines.vllm.packed import packed_groups
 from enginemem.engines.vllm.parameters import Parameters, fixed_blocks, record_parameters
 from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
@@ -36,14 +44,14 @@ ATTENTION = ("full", "sliding", "chunked", "mla")
 class KvLayout(NamedTuple):
     """The KV cache of a model on one GPU: its groups, the distinct specs of the groups with their number, attention
     rows with equal ones put together, KV heads of the last kind before any sharding, bytes of one block over all
-    layers, bytes of one token in all attention layers."""
+    layers, bytes of one token in all attention layers (None where some rows stand for several tokens)."""
 
     groups: Sequence[KvGroup]
     counts: Mapping[KvRow, int]
     attention: Sequence[KvRow]
     kv_heads: int
     block_bytes: int
-    token_bytes: int
+    token_bytes: int | None
 
 
 class Costs(NamedTuple):
@@ -53,7 +61,7 @@ class Costs(NamedTuple):
 
     layout: KvLayout
     block_bytes: int
-    token_bytes: int
+    token_bytes: int | None
     longest_blocks: int
     in_flight: int
     context_blocks: Fraction | None
@@ -62,13 +70,17 @@ class Costs(NamedTuple):
 
 
 @per_model
-def kv_layout(model: Architecture, *, tp: int, dtype: str, block_size: int) -> KvLayout | NotModeled:
-    """The layout on one of `tp` GPUs for a cache of `dtype` in blocks of `block_size` tokens, with prefix caching."""
-    rows = model_rows(model, tp=tp, dtype=dtype, block_size=block_size)
+def kv_layout(
+    model: Architecture, *, tp: int, dtype: str, block_size: int, sizes: CompressedSizes
+) -> KvLayout | NotModeled:
+    """The layout on one of `tp` GPUs for a cache of `dtype` in blocks of `block_size` tokens, with prefix caching;
+    `sizes` are those of compressed layers."""
+    packed = is_compressed(model)
+    rows = compressed_rows(model, sizes) if packed else model_rows(model, tp=tp, dtype=dtype, block_size=block_size)
     if isinstance(rows, NotModeled):
         return rows
     try:
-        groups = kv_groups([rows])
+        groups = packed_groups(rows) if packed else kv_groups([rows])
     except PagesCannotBeUnifiedError as problem:
         return NotModeled(str(problem))
     attention = [row for row in rows if row.kind != "mamba"]
@@ -79,7 +91,7 @@ def kv_layout(model: Architecture, *, tp: int, dtype: str, block_size: int) -> K
         merged_rows(attention),
         list(kinds)[-1].kv_heads,
         max([group.layer_bytes[0] for group in groups]),
-        sum([row.n * token_bytes(row) for row in attention]),
+        None if packed else sum([row.n * token_bytes(row) for row in attention]),
     )
 
 
@@ -87,7 +99,8 @@ def record_costs(run: Run, setup: Setup, traffic: Traffic | None) -> Costs:
     """Record token and block bytes, the blocks of the longest request and of one at its mean context; raises StopPlan
     for layers that are not modeled."""
     scenario, steps = run.scenario, run.steps
-    layout = kv_layout(scenario.model, tp=scenario.tp, dtype=setup.kv_format, block_size=setup.block_size)
+    sizes = compressed_sizes(run.release)
+    layout = kv_layout(scenario.model, tp=scenario.tp, dtype=setup.kv_format, block_size=setup.block_size, sizes=sizes)
     if isinstance(layout, NotModeled):
         raise not_modeled(layout.reason)
     groups, block = layout.groups, layout.block_bytes
@@ -96,7 +109,10 @@ def record_costs(run: Run, setup: Setup, traffic: Traffic | None) -> Costs:
         max_num_batched_tokens=setup.step_tokens,
         extra_batches=run.release.integer("in_flight_extra_batches"),
     )
-    _record_bytes(steps, layout, tp=scenario.tp)
+    if is_compressed(scenario.model):
+        record_packed_bytes(steps, groups, layout.attention, sizes)
+    else:
+        _record_bytes(steps, layout, tp=scenario.tp)
     longest = _record_longest(steps, layout, setup, in_flight)
     tokens_alone = len(groups) == 1 and groups[0].kind in ("full_attention", "mla_attention")
     context = None if tokens_alone or traffic is None else _record_context(steps, layout, traffic)

@@ -34,7 +34,8 @@ class KvRow(NamedTuple):
     """`n` consecutive layers with one KV cache spec on one GPU, after sharding; sizes in elements, `block_size` in
     tokens, `window` and `chunk` in tokens, everything ending in `_bytes` or `_padded` in bytes.
 
-    `kind` is full, sliding, chunked, mla (one latent vector a token, no V) or mamba (any recurrent state).
+    `kind` is full, sliding, chunked, mla (one latent vector a token, no V) or mamba (any recurrent state). A sliding row
+    with a `v_head_size` of 0 is latent too. One stored row stands for `tokens_per_state` tokens.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class KvRow(NamedTuple):
     prefill_checkpoint_blocks: int = 0
     speculative_blocks: int = 0
     v_head_size: int | None = None
+    tokens_per_state: int = 1
 
     @classmethod
     def of(cls, **fields: Any) -> KvRow:
@@ -81,10 +83,12 @@ def kv_heads_per_gpu(*, kv_heads: int, tp: int) -> int:
 
 
 def token_bytes(row: KvRow) -> int:
-    """Bytes of one token in one attention layer before any padding (`AttentionSpec.state_content_size_bytes`)."""
+    """Bytes of one stored row of one attention layer, which is one token's unless it stands for several, before any
+    padding (`AttentionSpec.state_content_size_bytes`)."""
+    if row.state_content_bytes is not None:
+        return row.kv_heads * row.state_content_bytes
     if row.kind == "mla":
-        content = row.state_content_bytes
-        return row.kv_heads * (row.head_size * ELEMENT_BYTES[row.dtype] if content is None else content)
+        return row.kv_heads * row.head_size * ELEMENT_BYTES[row.dtype]
     width = row.head_size if row.v_head_size is None else row.v_head_size
     if row.dtype == "nvfp4":
         # Two 4-bit values a byte and one fp8 scale for every 16 values, for K and for V.
@@ -98,7 +102,7 @@ def page_bytes(row: KvRow) -> int:
         return row.page_size_padded
     if row.kind == "mamba":
         return sum([prod(shape) * ELEMENT_BYTES[dtype] for shape, dtype in zip(row.shapes, row.dtypes, strict=True)])
-    return row.block_size * token_bytes(row)
+    return row.block_size // row.tokens_per_state * token_bytes(row)
 
 
 def blocks_per_request(row: KvRow, *, tokens: int, in_flight: int, dcp: int = 1) -> int:
@@ -124,7 +128,7 @@ def max_in_flight_tokens(*, pipeline_parallel: int, max_num_batched_tokens: int,
     return (pipeline_parallel + extra_batches) * max_num_batched_tokens
 
 
-def _one_type(rows: Sequence[KvRow]) -> bool:
+def one_type(rows: Sequence[KvRow]) -> bool:
     """Whether all specs need the same blocks, so that one group holds them (`UniformTypeKVCacheSpecs`)."""
     first, kinds = rows[0], {row.kind for row in rows}
     if len({row.block_size for row in rows}) > 1:
@@ -142,7 +146,7 @@ def _one_type(rows: Sequence[KvRow]) -> bool:
 def promoted(rows: Sequence[KvRow]) -> dict[KvRow, KvRow]:
     """Every spec sized as full attention, local ones with the full layers' block size
     (`_promote_local_kv_cache_specs`); raises PagesCannotBeUnifiedError when they still do not match."""
-    if _one_type(rows):
+    if one_type(rows):
         return {row: row for row in rows}
     full_sizes = {row.block_size for row in rows if row.kind in ("full", "mla")}
     block = full_sizes.pop() if len(full_sizes) == 1 else None
@@ -150,7 +154,7 @@ def promoted(rows: Sequence[KvRow]) -> dict[KvRow, KvRow]:
     for row in rows:
         local = row.kind in ("sliding", "chunked")
         result[row] = row._replace(kind="full", block_size=block or row.block_size) if local else row
-    if not _one_type(list(result.values())):
+    if not one_type(list(result.values())):
         raise PagesCannotBeUnifiedError("the layers' caches do not become one type as full attention")
     return result
 
@@ -185,7 +189,13 @@ def counted(rows: Iterable[KvRow]) -> dict[KvRow, int]:
 Layer = tuple[int, KvRow]
 
 
-def _single_group(layers: Sequence[Layer], counts: Sequence[int], ranks: int) -> KvGroup:
+def _group_kind(row: KvRow) -> str:
+    latent_window = row.kind == "sliding" and row.v_head_size == 0
+    return "sliding_window_mla" if latent_window else GROUP_KINDS[row.kind]
+
+
+def single_group(layers: Sequence[Layer], counts: Sequence[int], ranks: int) -> KvGroup:
+    """All of `layers`, each so many times, as one group (`UniformTypeKVCacheSpecs`)."""
     rows = tuple(dict.fromkeys([row for _, row in layers]))
     kinds = {row.kind for row in rows}
     by_rank, bytes_by_rank = [0] * ranks, [0] * ranks
@@ -194,7 +204,7 @@ def _single_group(layers: Sequence[Layer], counts: Sequence[int], ranks: int) ->
         bytes_by_rank[rank] += count * page_bytes(row)
     first = rows[0]
     return KvGroup(
-        kind=GROUP_KINDS[first.kind if len(kinds) == 1 else "full"],
+        kind=_group_kind(first) if len(kinds) == 1 else GROUP_KINDS["full"],
         block_size=first.block_size,
         page_size_bytes=page_bytes(first),
         # A promoted group notes the window that its layers have, although it is sized as full attention.
@@ -237,15 +247,15 @@ def kv_groups(ranks: Sequence[Sequence[KvRow]], *, hybrid_manager: bool = True) 
     distinct = list(dict.fromkeys([row for _, row in layers]))
     if not hybrid_manager:
         layers, distinct = _mapped(layers, promoted(distinct))
-    if _one_type(distinct):
-        return [_single_group(layers, counts, len(ranks))]
+    if one_type(distinct):
+        return [single_group(layers, counts, len(ranks))]
     try:
         layers, distinct = _mapped(layers, unified(distinct))
     except PagesCannotBeUnifiedError:
         kinds = {row.kind for row in distinct}
         if "mla" not in kinds or "sliding" not in kinds or "chunked" in kinds:
             raise
-        return [_single_group(_mapped(layers, promoted(distinct))[0], counts, len(ranks))]
+        return [single_group(_mapped(layers, promoted(distinct))[0], counts, len(ranks))]
     buckets = _buckets(layers, counts)
     sizes = [len(bucket) for bucket in buckets]
     # The smallest bucket sets the group size, unless the largest is so close that padding it costs less.
@@ -254,7 +264,7 @@ def kv_groups(ranks: Sequence[Sequence[KvRow]], *, hybrid_manager: bool = True) 
     for bucket in buckets:
         split = ceil_div(len(bucket), size)
         # Every split-th layer, so that each pipeline rank keeps an even share of every group.
-        groups += [_single_group(bucket[i::split], [1] * len(bucket[i::split]), len(ranks)) for i in range(split)]
+        groups += [single_group(bucket[i::split], [1] * len(bucket[i::split]), len(ranks)) for i in range(split)]
     return groups
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enginemem.derivation import Operand
+from enginemem.engines.vllm.compressed import is_compressed
 from enginemem.engines.vllm.run import Run, refused
 from enginemem.engines.vllm.weights import (
     BYTES_16BIT,
@@ -17,6 +18,9 @@ from enginemem.engines.vllm.weights import (
     weight_bytes,
 )
 from enginemem.release import EngineRelease
+
+SINK_BYTES = 4
+"""Bytes of one attention sink, a 32-bit number."""
 
 
 def buffer_rules(release: EngineRelease) -> BufferRules:
@@ -89,9 +93,43 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
         )
         total, expression = total + copies, f"{expression} + latent_copies"
         operands["latent_copies"] = (copies, "bytes")
+    sinks = _record_sinks(run)
+    if sinks:
+        total, expression = total + sinks, f"{expression} + sink_padding"
+        operands["sink_padding"] = (sinks, "bytes")
     steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters")
     _record_buffers(run)
     return total
+
+
+def _record_sinks(run: Run) -> int:
+    """Record the bytes that attention sinks of DeepSeek V4 take beyond the GPU's own heads: the kernels want 64 or 128
+    of them, on compute capability 12.x a power of two (`get_padded_num_q_heads`). 0 for other models."""
+    model, tp = run.scenario.model, run.scenario.tp
+    if not is_compressed(model):
+        return 0
+    family = (run.scenario.gpu.compute_capability or (0, 0))[0]
+    smallest = next((row["smallest_heads"] for row in run.release.tables["compressed_backends"]
+                     if row["family"] == family), 0)  # fmt: skip
+    heads = model.heads // tp
+    padded = max(smallest, 1 << (heads - 1).bit_length())
+    value = model.num_layers * (padded - heads) * SINK_BYTES
+    run.steps.add(
+        "weights.sink_padding",
+        "Attention sinks of heads that pad the kernels' own",
+        "layers * (padded - heads) * bytes_each",
+        value,
+        "bytes",
+        {
+            "layers": (model.num_layers, "layers"),
+            "padded": (padded, "heads"),
+            "heads": (heads, "heads"),
+            "bytes_each": (SINK_BYTES, "bytes"),
+        },
+        "compressed_backend",
+        role="add",
+    )
+    return value
 
 
 def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) -> None:

@@ -13,7 +13,7 @@ def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
     StopPlan with the engine's figures when one request of the maximum length does not fit."""
     steps, plan = run.steps, run.plan
     block, longest, length = costs.block_bytes, costs.longest_blocks, setup.max_model_len
-    if costs.context_blocks is None:
+    if costs.context_blocks is None and costs.token_bytes is not None:
         plan.kv_tokens = pool // costs.token_bytes
         steps.add(
             "pool.tokens",

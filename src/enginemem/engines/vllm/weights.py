@@ -168,8 +168,16 @@ class BufferRules(NamedTuple):
 
 @per_model
 def rotary_bytes(model: Architecture, rules: BufferRules) -> int:
-    """Bytes of the rotary caches; each rank holds all of them, since layers of every kind lie on it."""
-    element = rules.rope_wide if model.model_type == "gpt_oss" else rules.rope
+    """Bytes of the rotary caches; each rank holds all of them, since layers of every kind lie on it (DeepSeek V4:
+    `build_deepseek_v4_rope`)."""
+    wide = model.model_type in ("gpt_oss", "deepseek_v4")
+    element = rules.rope_wide if wide else rules.rope
+    if model.model_type == "deepseek_v4":
+        # One cache for the layers that compress, stretched where the configuration says so, one for the others.
+        kinds = {spec.kind for spec in model.layers}
+        rope = model.ropes[0]
+        plain = rope.positions * rope.width * element
+        return plain + (rope_positions(rope) * rope.width * element if "compressed" in kinds else 0)
     caches = {(rope_positions(rope), rope.width, rope.part == "indexer", rope.type) for rope in model.ropes}
     return sum([positions * width * element for positions, width, _, _ in caches])
 
@@ -183,7 +191,7 @@ def layer_buffers(
     for spec in model.layers:
         count = max(min(at + spec.layers, last) - max(at, first), 0)
         at += spec.layers
-        if spec.kind not in ("recurrent", "none"):
+        if spec.kind not in ("recurrent", "none") and model.model_type != "deepseek_v4":
             total += count * rules.scales
         elif spec.recurrent is not None and spec.recurrent.mixer == "mamba2":
             # A view of the convolution's weight, counted although it takes no memory of its own.
