@@ -55,7 +55,7 @@ def test_most_plans_are_modelled() -> None:
     for name in PLANNED:
         statuses.update((engine, plan.status) for engine, plan in compare(scenario(name)).engines.items())
     # TensorRT-LLM 1.2.1 sizes its cache with one width: indexers, KDA and layers of different heads are beyond it.
-    for engine, most in {"vllm": 2, "sglang": 3, "tensorrt-llm": 16}.items():
+    for engine, most in {"vllm": 2, "sglang": 0, "tensorrt-llm": 16}.items():
         assert statuses[engine, "not_modeled"] <= most, statuses
 
 

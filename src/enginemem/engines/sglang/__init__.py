@@ -52,8 +52,6 @@ def _stages(run: Run) -> None:
     problem = registry_problem(model, engine=f"{release.name} {release.release}", registry=registry) or model.unmodeled
     if problem is not None:
         raise StopPlan("not_modeled", problem)
-    if any(spec.kind == "compressed" for spec in model.layers):
-        raise StopPlan("not_modeled", f"{model.class_name}: the pools of its compressed rows are not modeled yet")
     part = part_of(run)
     options = options_of(run.scenario)
     classes = run.release.values["hybrid_window_classes"]

@@ -40,6 +40,8 @@ def _override(
 ) -> tuple[str | None, int | None]:
     """Backend and page size that the model's own class declares, where it does (arg_groups/model_overrides)."""
     values, name = release.values, model.class_name
+    if model.compressed is not None:
+        return "dsv4", release.integer("compressed_page_size")
     unset = options.attention_backend is None
     all_unset = unset and options.prefill_attention_backend is None and options.decode_attention_backend is None
     if name in values["deepseek_classes"]:
@@ -91,7 +93,9 @@ def attention(release: EngineRelease, model: ModelFacts, options: Options, *, ca
     """
     major = capability[0]
     kv_dtype = options.kv_cache_dtype
-    if model.index_head and kv_dtype == "auto":
+    if model.compressed is not None and kv_dtype == "auto":
+        kv_dtype = "fp8_e4m3"
+    elif model.index_head and kv_dtype == "auto":
         kv_dtype = "fp8_e4m3" if major >= BLACKWELL else "bfloat16"
     elif model.index_head and kv_dtype == "bf16":
         kv_dtype = "bfloat16"  # the other name of the same type

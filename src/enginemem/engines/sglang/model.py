@@ -43,6 +43,19 @@ class Vision(NamedTuple):
     hidden_size: int | None
 
 
+class Compressed(NamedTuple):
+    """Layers that keep a row for several tokens: the width of a row and of an index key in elements, and (tokens under
+    one row, layers) of each kind; those of the fewest tokens have the index."""
+
+    head: int
+    index_head: int
+    layers: tuple[tuple[int, int], ...]
+
+    def count(self, tokens: int) -> int:
+        """Layers with a row for `tokens` tokens."""
+        return dict(self.layers).get(tokens, 0)
+
+
 class ModelFacts(NamedTuple):
     """Shape facts of one model; sizes in elements, the context in tokens.
 
@@ -63,6 +76,7 @@ class ModelFacts(NamedTuple):
     linear: LinearAttention | None = None
     vision: Vision | None = None
     sinks: bool = False
+    compressed: Compressed | None = None
 
     @property
     def mla(self) -> bool:
@@ -139,6 +153,7 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
             return None
         layers = model.num_layers
     mla = first.kind == "mla"
+    compressed = _compressed(full)
     return ModelFacts(
         class_name=model.class_name,
         full_layers=layers,
@@ -148,12 +163,24 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
         v_head=first.v_head_size,
         latent=latent if mla else 0,
         rope=first.head_size - latent if mla else 0,
-        index_head=max([spec.index_head for spec in full]),
+        index_head=0 if compressed else max([spec.index_head for spec in full]),
         window=_window(local),
         linear=_linear(states),
         vision=None if model.vision is None else Vision(model.vision.layers, model.vision.hidden_size),
         sinks=model.sinks,
+        compressed=compressed,
     )
+
+
+def _compressed(full: list[LayerSpec]) -> Compressed | None:
+    """What compressed layers keep; they never stand beside layers that keep every token."""
+    counts: dict[int, int] = {}
+    for spec in full:
+        if spec.kind == "compressed":
+            counts[spec.tokens] = counts.get(spec.tokens, 0) + spec.layers
+    if not counts:
+        return None
+    return Compressed(full[0].head_size, max([spec.index_head for spec in full]), tuple(sorted(counts.items())))
 
 
 def _window(local: list[LayerSpec]) -> Window | None:

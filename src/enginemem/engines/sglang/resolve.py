@@ -78,6 +78,7 @@ def prefill_excluded(release: EngineRelease, model: ModelFacts, options: Options
         or options.enable_two_batch_overlap
         or options.moe_a2a_backend not in release.values["prefill_graph_a2a"]
         or multimodal
+        or model.compressed is not None
     )
 
 
@@ -229,6 +230,8 @@ def configuration(
     cap = options.max_running_requests
     if cap is None and (options.speculative_algorithm or "").upper() in release.values["speculative_capped"]:
         cap = release.integer("speculative_request_cap")
+    elif cap is None and model.compressed is not None:
+        cap = release.integer("compressed_request_cap")
     return Configuration(
         mem_fraction_static=fraction,
         chunked_prefill_size=chunk,

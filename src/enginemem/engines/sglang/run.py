@@ -95,7 +95,34 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
         if major not in release.integers("fp4_kv_majors"):
             raise StopPlan("refused", f"an nvfp4 KV cache needs a Blackwell GPU; {part.gpu.name} has {major}.{minor}")
         raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modeled")
+    if model.compressed is not None:
+        _check_compressed(run, model, part)
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
         raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")
     return model
+
+
+def _check_compressed(run: Run, model: ModelFacts, part: Part) -> None:
+    """Stop the plan where the kernels of compressed layers do not serve it."""
+    release, (major, minor) = run.release, part.capability
+    if major not in release.integers("compressed_majors"):
+        raise StopPlan(
+            "not_modeled",
+            f"{model.class_name} on compute capability {major}.{minor}: its attention backend dsv4 has kernels for "
+            f"{', '.join([f'{each}.x' for each in release.integers('compressed_majors')])} "
+            "(layers/attention/deepseek_v4_backend.py)",
+        )
+    if kv_type(run.scenario) == "bf16":
+        raise StopPlan(
+            "refused",
+            f"a bf16 KV cache: the pool of {model.class_name} is built for fp8 rows only and stops the start with an "
+            "assertion; leave the KV type at auto, or choose fp8",
+        )
+    chunk = run.scenario.integer("sglang.chunked_prefill_size")
+    if chunk is not None and chunk <= 0:
+        raise StopPlan(
+            "not_modeled",
+            f"{model.class_name} without chunked prefill: its window pool is then a share of the full one, by a rule "
+            "that is not modeled",
+        )

@@ -6,13 +6,15 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.derivation import Operand
+from enginemem.engines.plan import SetBy
 from enginemem.engines.sglang.cell import record_cell, record_parameters, record_tokens
+from enginemem.engines.sglang.compressed import record_compressed
 from enginemem.engines.sglang.dispatch import captured_decode_graphs, graph_note
 from enginemem.engines.sglang.grant import Free
 from enginemem.engines.sglang.layout import kv_cell, kv_element_bytes
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
-from enginemem.engines.sglang.pool import request_cap, table_bytes
+from enginemem.engines.sglang.pool import Tokens, request_cap, table_bytes
 from enginemem.engines.sglang.resolve import DISABLED, Configuration
 from enginemem.engines.sglang.run import Run, StopPlan
 from enginemem.units import GIB
@@ -33,19 +35,13 @@ def record_pool(
     run: Run, model: ModelFacts, options: Options, config: Configuration, free: Free, *, major: int
 ) -> Server:
     """Tokens, request cap and table; stops the plan when the pool holds nothing."""
-    plan, release = run.plan, run.release
-    element = kv_element_bytes(release, config.kv_cache_dtype) or 0
-    cell = kv_cell(release, model, options, kv_cache_dtype=config.kv_cache_dtype, element_bytes=element, major=major)
-    record_cell(run, model, options, config, cell, element=element, major=major)
-    page = config.page_size
-    found = record_tokens(run, model, cell, pool=free.pool, page=page)
+    plan, page = run.plan, config.page_size
+    plan.kv_pool_bytes = free.pool
+    if model.compressed is not None:
+        found = record_compressed(run, model, config, pool=free.pool)
+    else:
+        found = _record_plain(run, model, options, config, free, major=major)
     tokens = found.full
-    plan.kv_pool_bytes, plan.kv_bytes_per_token, plan.kv_bytes_all_layers = (
-        free.pool,
-        cell.full,
-        cell.full + cell.window,
-    )
-    plan.kv_fixed_bytes_per_request = record_parameters(run, model, cell, free.states, page=page)
     plan.page_tokens, plan.blocks, plan.kv_tokens, plan.kv_tokens_logged = page, tokens // page, tokens, tokens
     context = options.context_length or model.context
     cap = _record_cap(run, config, free, tokens=tokens, context=context)
@@ -56,7 +52,8 @@ def record_pool(
             binds="does_not_fit",
         )
     _record_table(run, config, free, cap=cap, context=context)
-    run.resolved("max_running_requests", cap, "user" if cap == config.max_running_requests else "derived")
+    asked: SetBy = "default" if options.max_running_requests is None else "user"
+    run.resolved("max_running_requests", cap, asked if cap == config.max_running_requests else "derived")
     run.resolved("context_length", context, "default" if options.context_length is None else "user")
     plan.step_token_budget = (
         config.chunked_prefill_size if config.chunked_prefill_size > 0 else config.max_prefill_tokens
@@ -66,6 +63,20 @@ def record_pool(
         f"max_prefill_tokens={config.max_prefill_tokens}, max_running_requests={cap}, context_len={context}"
     )
     return Server(tokens, page, cap, context, found.window)
+
+
+def _record_plain(
+    run: Run, model: ModelFacts, options: Options, config: Configuration, free: Free, *, major: int
+) -> Tokens:
+    """Bytes and tokens of a pool whose layers keep a row for every token."""
+    plan, release, page = run.plan, run.release, config.page_size
+    element = kv_element_bytes(release, config.kv_cache_dtype) or 0
+    cell = kv_cell(release, model, options, kv_cache_dtype=config.kv_cache_dtype, element_bytes=element, major=major)
+    record_cell(run, model, options, config, cell, element=element, major=major)
+    found = record_tokens(run, model, cell, pool=free.pool, page=page)
+    plan.kv_bytes_per_token, plan.kv_bytes_all_layers = cell.full, cell.full + cell.window
+    plan.kv_fixed_bytes_per_request = record_parameters(run, model, cell, free.states, page=page)
+    return found
 
 
 def _record_cap(run: Run, config: Configuration, free: Free, *, tokens: int, context: int) -> int:
