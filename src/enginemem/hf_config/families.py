@@ -83,7 +83,6 @@ _MINIMAX_M3 = Family(
     "minimax_m3",
     moe=True,
     correction="field",
-    unmodeled="the index keys of its sparse attention are cached by rules that are not known here",
     foreign=("MiniMaxM3ForCausalLM",),
 )
 _STEP = Family(

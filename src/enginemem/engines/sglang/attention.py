@@ -42,6 +42,8 @@ def _override(
     values, name = release.values, model.class_name
     if model.compressed is not None:
         return "dsv4", release.integer("compressed_page_size")
+    if model.side_index[0]:
+        return _block_sparse(release, options, major=major)
     unset = options.attention_backend is None
     all_unset = unset and options.prefill_attention_backend is None and options.decode_attention_backend is None
     if name in values["deepseek_classes"]:
@@ -61,6 +63,17 @@ def _override(
     if name in values["gemma4_classes"] and unset:
         return ("trtllm_mha" if major == BLACKWELL else "triton"), None
     return None, None
+
+
+def _block_sparse(release: EngineRelease, options: Options, *, major: int) -> tuple[str | None, int | None]:
+    """Backend and page of MiniMax M3 (model_overrides/minimax_m3.py): the page is one block of its sparse attention,
+    unless the user gave another or the part has no backend of its own here."""
+    names = {HOPPER: "fa3", BLACKWELL: "trtllm_mha" if options.kv_cache_dtype == "fp8_e4m3" else "fa4"}
+    given = (options.attention_backend, options.prefill_attention_backend, options.decode_attention_backend)
+    own = names.get(major) if not any(given) else None
+    if own is None or options.page_size is not None:
+        return own, options.page_size
+    return own, release.integer("block_sparse_page_size")
 
 
 def constrained_page_size(

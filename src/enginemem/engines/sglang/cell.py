@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enginemem.derivation import Operand
-from enginemem.engines.sglang.layout import Cell, heads_per_gpu, mla_row
+from enginemem.engines.sglang.layout import Cell, heads_per_gpu, mla_row, side_index_bytes
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
 from enginemem.engines.sglang.pool import States, Tokens, plain_tokens, window_tokens, window_tokens_each
@@ -38,6 +38,15 @@ def record_cell(
             "value": (model.v_head, "elements"),
             "element": (element, "bytes"),
         }
+        if model.side_index[0]:
+            width = side_index_bytes(run.release, kv_cache_dtype=config.kv_cache_dtype, major=major)
+            expression += " + indexed * index * index_element"
+            operands |= {
+                "indexed": (model.side_index[0], "layers"),
+                "index": (model.side_index[1], "elements"),
+                "index_element": (width, "bytes"),
+            }
+            note = "an index key a token beside keys and values, whole on every GPU"
         if model.window is None and any(spec.kind == "sliding" for spec in run.scenario.model.layers):
             note = "sliding-window layers keep the whole context: this class has no window pool"
     run.steps.add("layout.token", "KV bytes a token", expression, cell.full, "bytes", operands, "cell", note=note)

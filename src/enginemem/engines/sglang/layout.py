@@ -56,6 +56,12 @@ def mla_row(
     return model.latent + scales + model.rope * release.integer("rope_bytes")
 
 
+def side_index_bytes(release: EngineRelease, *, kv_cache_dtype: str, major: int) -> int:
+    """Bytes of one element of an index key beside keys and values: the model's type, one byte where attention runs in
+    fp8 (memory_pool.py get_minimax_sparse_index_dtype, server_args.py m3_fp8_attn_gemm_enabled)."""
+    return 1 if major == BLACKWELL and kv_cache_dtype == "fp8_e4m3" else release.integer("block_sparse_index_bytes")
+
+
 def kv_cell(
     release: EngineRelease, model: ModelFacts, options: Options, *, kv_cache_dtype: str, element_bytes: int, major: int
 ) -> Cell:
@@ -71,7 +77,9 @@ def kv_cell(
     heads = heads_per_gpu(model.kv_heads, attention_tp=options.attention_tp)
     token = heads * (model.head + model.v_head) * element_bytes
     if model.window is None:
-        return Cell(layers * token, 0)
+        count, width = model.side_index
+        own_index = side_index_bytes(release, kv_cache_dtype=kv_cache_dtype, major=major) * width
+        return Cell(layers * token + stage_layers(count, pp=options.pp_size) * own_index, 0)
     own = model.window
     if own.kv_heads:
         token = heads_per_gpu(own.kv_heads, attention_tp=options.attention_tp) * (own.head + own.v_head) * element_bytes

@@ -77,6 +77,8 @@ class ModelFacts(NamedTuple):
     vision: Vision | None = None
     sinks: bool = False
     compressed: Compressed | None = None
+    side_index: tuple[int, int] = (0, 0)
+    """Layers with an index key beside keys and values, and its width in elements."""
 
     @property
     def mla(self) -> bool:
@@ -163,13 +165,20 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
         v_head=first.v_head_size,
         latent=latent if mla else 0,
         rope=first.head_size - latent if mla else 0,
-        index_head=0 if compressed else max([spec.index_head for spec in full]),
+        index_head=max([spec.index_head for spec in full]) if mla else 0,
         window=_window(local),
         linear=_linear(states),
         vision=None if model.vision is None else Vision(model.vision.layers, model.vision.hidden_size),
         sinks=model.sinks,
         compressed=compressed,
+        side_index=_side_index(full),
     )
+
+
+def _side_index(full: list[LayerSpec]) -> tuple[int, int]:
+    """Layers with keys and values and an index key beside them, and its width."""
+    marked = [spec for spec in full if spec.kind == "full" and spec.index_head]
+    return sum([spec.layers for spec in marked]), max([spec.index_head for spec in marked], default=0)
 
 
 def _compressed(full: list[LayerSpec]) -> Compressed | None:

@@ -236,7 +236,7 @@ def size_pool(
     Raises ValueError for a KV type whose bytes are not modeled.
     """
     if model.compressed is not None:
-        raise ValueError("the pools of compressed layers have a rule of their own (compressed.py)")
+        raise ValueError("compressed layers have a rule of their own (compressed.py)")
     fraction = config.mem_fraction_static
     element = kv_element_bytes(release, config.kv_cache_dtype)
     if element is None:

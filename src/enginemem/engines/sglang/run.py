@@ -97,6 +97,13 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
         raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modeled")
     if model.compressed is not None:
         _check_compressed(run, model, part)
+    if model.side_index[0] and major not in release.integers("block_sparse_majors"):
+        raise StopPlan(
+            "not_modeled",
+            f"{model.class_name} on compute capability {major}.{minor}: the class settles backend and page for "
+            "9.x and 10.x only (arg_groups/model_overrides/minimax_m3.py), and which page its sparse layers then read "
+            "is not known here",
+        )
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
         raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")

@@ -17,6 +17,8 @@ from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
 
 QUANTISED = ("fp8", "nvfp4")
+BLOCK_SPARSE = "MINIMAX_M3_SPARSE"
+"""The backend of keys and values with an index key beside them; it stands beside the dense one of the other layers."""
 
 
 def backend_order(release: EngineRelease, *, capability: tuple[int, int]) -> tuple[str, ...]:
@@ -105,6 +107,8 @@ def default_block_size(release: EngineRelease, backend: str) -> int:
     """
     if any(row["name"] == backend for row in release.tables["compressed_backends"]):
         return release.integer("compressed_block_size")
+    if backend.startswith(BLOCK_SPARSE):
+        return release.integer("block_sparse_size")
     for row in release.tables["mla_block_sizes"]:
         if row["name"] == backend:
             size: int = row["tokens"]
@@ -131,6 +135,12 @@ def model_backend(
     if any(spec.kind == "mla" for spec in attention):
         sparse = any(spec.index_head for spec in attention)
         return latent_backend(release, capability=capability, kv_dtype=kv_dtype, sparse=sparse)
+    if any(spec.index_head for spec in attention):
+        _check_block_sparse(release, block_size)
+        dense = attention_backend(
+            release, capability=capability, head_size=attention[0].head_size, kv_dtype=kv_dtype, block_size=None
+        )
+        return f"{BLOCK_SPARSE} and {dense}"
     sizes = {size for spec in attention for size in (spec.head_size, spec.v_head_size)}
     family = capability[0]
     if len(sizes) > 1 and not (family in (8, 9) and kv_dtype not in QUANTISED):
@@ -148,6 +158,12 @@ def model_backend(
         kv_dtype=kv_dtype,
         block_size=block_size,
     )
+
+
+def _check_block_sparse(release: EngineRelease, block_size: int | None) -> None:
+    only = release.integer("block_sparse_size")
+    if block_size is not None and block_size % only:
+        raise refused(f"block sparse attention takes blocks of {only} tokens, or multiples: not of {block_size}")
 
 
 def latent_backend(release: EngineRelease, *, capability: tuple[int, int], kv_dtype: str, sparse: bool) -> str:

@@ -123,7 +123,8 @@ def record_costs(run: Run, setup: Setup, traffic: Traffic | None) -> Costs:
 
 def _record_bytes(steps: Derivation, layout: KvLayout, *, tp: int) -> None:
     groups, merged, block, each = layout.groups, layout.attention, layout.block_bytes, layout.token_bytes
-    row = merged[-1]
+    # Index keys stand beside keys and values in some classes: the step of one layer is that of the latter.
+    row = next((row for row in reversed(merged) if row.kind != "mla"), merged[-1])
     steps.add(
         "layout.kv_heads",
         "KV heads on one GPU",

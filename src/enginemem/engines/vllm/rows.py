@@ -32,7 +32,10 @@ def _attention_row(spec: LayerSpec, *, tp: int, dtype: str, block_size: int, spa
 
 
 def _index_row(spec: LayerSpec, block_size: int) -> KvRow:
-    """The key of a sparse indexer: fp8 values with a scale for each 128 of them, one key a token."""
+    """The key of a sparse indexer, one a token, whole on every GPU: fp8 values with a scale for each 128 of them beside
+    latent rows, 16-bit values beside keys and values (`MiniMaxM3IndexerCache.get_kv_cache_spec`)."""
+    if spec.kind != "mla":
+        return KvRow(kind="mla", block_size=block_size, n=spec.layers, kv_heads=1, head_size=spec.index_head)
     width = spec.index_head + spec.index_head // INDEX_BLOCK * INDEX_SCALE
     return KvRow(kind="mla", block_size=block_size, n=spec.layers, kv_heads=1, head_size=width, dtype="fp8")
 
@@ -67,6 +70,6 @@ def model_rows(
     if not any(row.kind != "mamba" for row in rows):
         return NotModeled("models without attention layers")
     if dtype == "nvfp4" and any(row.kind == "mla" for row in rows):
-        return NotModeled("an nvfp4 cache of latent rows: its layout is not known here")
+        return NotModeled("an nvfp4 cache of latent rows or index keys: its layout is not known here")
     length = model.max_position if max_model_len is None else max_model_len
     return with_states(rows, block_size=block_size, max_model_len=length, cache_mode=cache_mode)
