@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from enginemem.engines.vllm.admission import OutputLength, next_request_blocks, steady_limits, steady_state, step_room
+from enginemem.engines.vllm.admission import steady_limits, steady_state, step_room
+from enginemem.engines.vllm.held import OutputLength, next_request_blocks
 from enginemem.engines.vllm.layout import KvRow
 from enginemem.release import load_release
 from enginemem.traffic import Shape, output_moments

@@ -12,7 +12,8 @@ from collections import deque
 
 import pytest
 
-from enginemem.engines.vllm.admission import next_request_blocks, steady_limits, steady_state
+from enginemem.engines.vllm.admission import steady_limits, steady_state
+from enginemem.engines.vllm.held import next_request_blocks
 from enginemem.engines.vllm.layout import KvRow
 from enginemem.release import load_release
 from enginemem.traffic import Shape, output_moments
@@ -20,6 +21,15 @@ from enginemem.units import ceil_div
 
 RELEASE = load_release("vllm")
 FULL = KvRow("full", 16)
+
+# DeepSeek V4: two groups of windows, one of compressed rows, one each of the compressors' states.
+COMPRESSED = [
+    KvRow("sliding", 64, window=128),
+    KvRow("sliding", 64, window=128),
+    KvRow("mla", 256),
+    KvRow("sliding", 4, window=8),
+    KvRow("sliding", 8, window=128),
+]
 
 
 class Request:
@@ -114,6 +124,18 @@ CASES: dict[str, tuple[list[KvRow], int, int, int, int, Shape, int]] = {
     "step budget": ([FULL], 20000, 1024, 4096, 1000, "fixed", 20),
     "one token": ([FULL], 20000, 1024, 2048, 1000, "fixed", 1),
     "small windows": ([KvRow("sliding", 16, window=128)] * 5 + [FULL], 14000, 1024, 8192, 4000, "geometric", 200),
+    "small windows, long prompts": (
+        [KvRow("sliding", 16, window=128)] * 5 + [FULL],
+        14000,
+        1024,
+        8192,
+        16000,
+        "geometric",
+        200,
+    ),
+    "compressed, prefills apart": (COMPRESSED, 3000, 1024, 8192, 2000, "geometric", 300),
+    "compressed, prefills close": (COMPRESSED, 12000, 1024, 8192, 2000, "geometric", 300),
+    "compressed, long prompts": (COMPRESSED, 9000, 1024, 8192, 16000, "geometric", 200),
     "large windows": ([KvRow("sliding", 16, window=1024)] * 2 + [FULL], 8000, 1024, 8192, 1500, "geometric", 150),
 }
 
@@ -142,3 +164,30 @@ def test_law_covers_the_scheduler(name: str) -> None:
     state = steady_state(limits, RELEASE, prompt=prompt, mean_output=mean)
     assert state.low <= measured <= state.high, (measured, state)
     assert abs(state.mean - measured) <= max(1.0, 0.04 * measured), (measured, state)
+
+
+# (blocks, prompt, mean output) -> mean running requests: a loop over the engine's own KVCacheManager (0.32.0 wheel, run
+# in CPython with stand-ins for torch; the five groups of DeepSeek-V4-Flash, prefix caching off, a step settled one step
+# later), 8,192 tokens a step, geometric outputs cut at 2,000, 4,000 to 5,000 steps of which the first 40 % are left out.
+MANAGER = [((3_000, 2_000, 300), 61.63), ((6_000, 2_000, 300), 141.07), ((10_000, 8_000, 500), 112.72)]
+
+
+@pytest.mark.parametrize(("given", "measured"), MANAGER)
+def test_law_covers_the_engines_own_manager_on_packed_groups(given: tuple[int, int, int], measured: float) -> None:
+    blocks, prompt, mean = given
+    moments = output_moments(shape="geometric", mean=mean, limit=2_000)
+    limits = steady_limits(
+        COMPRESSED,
+        prompt=prompt,
+        mean_output=moments.mean,
+        progress=moments.progress,
+        num_blocks=blocks,
+        max_num_seqs=1_024,
+        max_num_batched_tokens=8_192,
+        watermark=0.0,
+        in_flight=2 * 8_192,
+        prefill_steps=RELEASE.integer("steady_prefill_steps"),
+    )
+    state = steady_state(limits, RELEASE, prompt=prompt, mean_output=mean, late=True)
+    assert state.low <= measured <= state.high
+    assert state.mean == pytest.approx(measured, rel=0.03)

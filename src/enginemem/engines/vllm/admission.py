@@ -7,19 +7,19 @@ request is preempted and recomputed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.engines.plan import Binds, SteadyState
 from enginemem.engines.vllm.costs import Costs
-from enginemem.engines.vllm.layout import KvRow, blocks_per_request, counted
+from enginemem.engines.vllm.held import Held, OutputLength, held_thrice, next_request_blocks
+from enginemem.engines.vllm.layout import KvRow, counted
 from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run
 from enginemem.release import EngineRelease
-from enginemem.traffic import Shape, marks_reached
-from enginemem.units import Exact, ceil_div
+from enginemem.units import Exact
 
 LAW = "blocks beside the free space, over the blocks that a request holds at its mean progress"
 
@@ -42,107 +42,22 @@ def published_running_by_blocks(*, pool: int, block_bytes: int, context_blocks: 
     return min(request_cap, int(pool // (block_bytes * context_blocks)))
 
 
-class OutputLength(NamedTuple):
-    """The output length of requests, tokens: `mean` before the cut at `limit`."""
-
-    shape: Shape
-    mean: int
-    limit: int
-
-    def marks(self, *, first: int, step: int) -> float:
-        """Mean number of the output tokens `first`, `first` + `step`, ... that a running request has reached."""
-        return marks_reached(self.shape, self.mean, self.limit, first, step)
-
-
-def next_request_blocks(row: KvRow, *, prompt: int, in_flight: int) -> int:
-    """Blocks of one group that a request of `prompt` tokens must find free to be admitted.
-
-    A recurrent state takes one, and another for the checkpoint at the prompt's last whole block.
-    """
-    whole = ceil_div(prompt, row.block_size)
-    if row.kind == "mamba":
-        return min(whole, 1 + row.prefill_checkpoint_blocks)
-    if row.kind in ("sliding", "chunked"):
-        return min(whole, blocks_per_request(row, tokens=prompt, in_flight=in_flight))
-    return whole
-
-
-def held_blocks(row: KvRow, *, prompt: int, mean_output: float, progress: float, prefill_steps: int) -> float:
-    """Blocks of one group of full or sliding layers that a running request holds on average.
-
-    Half a block is open, and every token of output adds at most a block to the prompt's. A window of w tokens covers
-    w / block + 1 blocks, wherever it begins; for `prefill_steps` of a request's steps, one a token, the group still
-    holds the whole prompt.
-    """
-    block = row.block_size
-    whole = min((prompt + progress + block / 2) / block, ceil_div(prompt, block) + progress - 1)
-    if row.kind != "sliding" or row.window is None:
-        return whole
-    share = min(1.0, prefill_steps / mean_output)
-    return min(row.window / block + 1 + share * max(0, prompt - row.window) / block, whole)
-
-
-def held_in_chunks(
-    row: KvRow, *, prompt: int, mean_output: float, progress: float, prefill_steps: int, length: OutputLength
-) -> float:
-    """The same for chunked layers: the blocks of the tokens, less those of the chunks that lie behind.
-
-    A chunk is freed one processed step after its last token; a prefill holds its chunks for `prefill_steps` steps.
-    """
-    chunk, block = row.chunk or 1, row.block_size
-    whole = held_blocks(row, prompt=prompt, mean_output=mean_output, progress=progress, prefill_steps=prefill_steps)
-    behind = prompt // chunk
-    marks = length.marks(first=chunk - prompt % chunk + 1, step=chunk)
-    share = min(1.0, prefill_steps / mean_output)
-    return whole - chunk / block * (behind + marks) + share * chunk / block * behind
-
-
-def held_beside_states(row: KvRow, *, prompt: int, length: OutputLength) -> float:
-    """The same for the groups of a hybrid with recurrent layers, whose blocks are hundreds of tokens wide: the state
-    takes one block, attention whole blocks up to the token in progress, counted exactly."""
-    if row.kind == "mamba":
-        return 1.0
-    whole = ceil_div(prompt + 1, row.block_size)
-    return whole + length.marks(first=whole * row.block_size - prompt + 1, step=row.block_size)
-
-
-def held_by_groups(
-    counts: Mapping[KvRow, int],
-    *,
-    prompt: int,
-    mean_output: float,
-    progress: float,
-    prefill_steps: int,
-    length: OutputLength | None,
-) -> float:
-    """Blocks that a running request holds on average over all groups: each spec with the number of its groups."""
-    states, total = any(row.kind == "mamba" for row in counts), 0.0
-    for row, count in counts.items():
-        if length is None and (states or row.kind == "chunked"):
-            raise ValueError("chunked and recurrent groups need the output length")
-        if states and length is not None:
-            held = held_beside_states(row, prompt=prompt, length=length)
-        elif row.kind == "chunked" and length is not None:
-            held = held_in_chunks(
-                row,
-                prompt=prompt,
-                mean_output=mean_output,
-                progress=progress,
-                prefill_steps=prefill_steps,
-                length=length,
-            )
-        else:
-            held = held_blocks(
-                row, prompt=prompt, mean_output=mean_output, progress=progress, prefill_steps=prefill_steps
-            )
-        total += count * held
-    return total
-
-
 def free_blocks(*, next_blocks: int, held: float, watermark_blocks: int) -> float:
     """Blocks that stay free on average beside the watermark while the head of the queue waits: half of what it needs;
     more when it needs more to enter than it holds afterwards."""
     return max(next_blocks / 2, next_blocks - held / 2) + watermark_blocks
+
+
+def requests_by_blocks(held: Held, *, num_blocks: int, next_blocks: int, watermark: float) -> float:
+    """Mean running requests that `num_blocks` blocks hold, at least 1.
+
+    The next request waits until its whole prefill finds room. Where prefills follow each other with pauses, it finds
+    only decoding requests; where they overlap, the blocks that one gives back go to the next.
+    """
+    kept = int(watermark * num_blocks)
+    apart = free_blocks(next_blocks=next_blocks, held=held.decoding, watermark_blocks=kept)
+    close = free_blocks(next_blocks=next_blocks, held=held.whole, watermark_blocks=kept)
+    return max(1.0, min((num_blocks - 1 - apart) / held.decoding, (num_blocks - 1 - close) / held.mean))
 
 
 def step_room(rows: Sequence[KvRow], *, prompt: int, max_num_batched_tokens: int) -> float:
@@ -179,7 +94,7 @@ def steady_limits(
     outputs fill it, and one request at a time is cut by the step's end.
     """
     next_blocks = sum([next_request_blocks(row, prompt=prompt, in_flight=in_flight) for row in rows])
-    held = held_by_groups(
+    held = held_thrice(
         counted(rows),
         prompt=prompt,
         mean_output=mean_output,
@@ -187,14 +102,14 @@ def steady_limits(
         prefill_steps=prefill_steps,
         length=length,
     )
-    free = free_blocks(next_blocks=next_blocks, held=held, watermark_blocks=int(watermark * num_blocks))
+    memory = requests_by_blocks(held, num_blocks=num_blocks, next_blocks=next_blocks, watermark=watermark)
     room = step_room(rows, prompt=prompt, max_num_batched_tokens=max_num_batched_tokens)
     budget = room * mean_output / (prompt + mean_output - 1) + 1
-    return Limits(max(1.0, (num_blocks - 1 - free) / held), budget, max_num_seqs)
+    return Limits(memory, budget, max_num_seqs)
 
 
 def steady_state(
-    limits: Limits, release: EngineRelease, *, prompt: int, mean_output: int, aligned: bool = False
+    limits: Limits, release: EngineRelease, *, prompt: int, mean_output: int, aligned: bool = False, late: bool = False
 ) -> SteadyState:
     """The smallest limit as the mean running count, with the interval that covers measurements.
 
@@ -202,7 +117,8 @@ def steady_state(
     hundred runs of a re-implementation that reproduces them: 2 % and one request; 10 % and one request where outputs
     are longer than a third of the prompt (recomputed ones return in waves) or two limits lie within a quarter of each
     other; 12 % for mean outputs of 1,000 tokens and more, where even a mean over 10,000 steps has not settled. `aligned` is
-    prefill in whole blocks, beside recurrent states: 15 % and one request where the step budget is near.
+    prefill in whole blocks, beside recurrent states: 15 % and one request where the step budget is near. `late` are blocks
+    that come back late behind windows: 4 % and one request where prefills begin to overlap.
     """
     mean = min(limits)
     second = sorted(limits)[1]
@@ -217,7 +133,7 @@ def steady_state(
     ):
         accuracy = release.number("steady_accuracy_waves")
     else:
-        accuracy = release.number("steady_accuracy")
+        accuracy = release.number("steady_accuracy_late" if late else "steady_accuracy")
     regime = "memory" if mean == limits.memory else "token_budget" if mean == limits.budget else "request_cap"
     low = max(0.0, mean * (1 - accuracy) - grain)
     return SteadyState(float(mean), low, min(cap, mean * (1 + accuracy) + grain), LAW, regime)

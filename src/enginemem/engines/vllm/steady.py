@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from enginemem.derivation import Operand
-from enginemem.engines.vllm.admission import (
-    Limits,
-    OutputLength,
-    held_by_groups,
-    next_request_blocks,
-    steady_limits,
-    steady_state,
-)
+from enginemem.engines.vllm.admission import Limits, steady_limits, steady_state
 from enginemem.engines.vllm.costs import Costs
+from enginemem.engines.vllm.held import Held, OutputLength, held_by_groups, next_request_blocks
 from enginemem.engines.vllm.layout import KvRow
 from enginemem.engines.vllm.request import Traffic
 from enginemem.engines.vllm.resolve import Setup
@@ -58,6 +52,7 @@ def record_steady(run: Run, setup: Setup, costs: Costs, traffic: Traffic) -> Non
         prompt=traffic.prompt,
         mean_output=run.scenario.mean_output,
         aligned=any(row.kind == "mamba" for row in counts),
+        late=held.decoding != held.mean,
     )
 
 
@@ -129,8 +124,30 @@ def _record_held(
     moments: OutputMoments,
     late: int,
     length: OutputLength,
+) -> Held:
+    """Record the blocks that a running request holds over all groups: on average and, where blocks behind a window are
+    freed late, also while it only decodes and while its prefill is held whole."""
+    names = ("admission.held_blocks", "Blocks that a running request holds")
+    mean = _record_one(run, counts, traffic, names, moments=moments, late=late, length=length)
+    if not any(row.kind in ("sliding", "chunked") for row in counts):
+        return Held(mean, mean, mean)
+    names = ("admission.decoding_blocks", "The same while it only decodes")
+    decoding = _record_one(run, counts, traffic, names, moments=moments, late=0, length=length)
+    names = ("admission.whole_blocks", "The same while its prefill is held whole")
+    whole = _record_one(run, counts, traffic, names, moments=moments, late=moments.mean, length=length)
+    return Held(mean, decoding, whole)
+
+
+def _record_one(
+    run: Run,
+    counts: Mapping[KvRow, int],
+    traffic: Traffic,
+    names: tuple[str, str],
+    *,
+    moments: OutputMoments,
+    late: float,
+    length: OutputLength,
 ) -> float:
-    """Record the blocks that a running request holds on average, over all groups."""
     states = any(row.kind == "mamba" for row in counts)
     operands: dict[str, Operand] = {"prompt": (traffic.prompt, "tokens")}
     if not states:
@@ -157,8 +174,7 @@ def _record_held(
         length=length,
     )
     run.steps.add(
-        "admission.held_blocks",
-        "Blocks that a running request holds",
+        *names,
         " + ".join(terms),
         total,
         "blocks",
@@ -198,7 +214,7 @@ def _record_limits(
     *,
     moments: OutputMoments,
     next_total: int,
-    held: float,
+    held: Held,
 ) -> None:
     steps, blocks = run.steps, [row.block_size for row in costs.layout.counts if row.kind == "mamba"]
     room = "step_tokens"
@@ -209,23 +225,7 @@ def _record_limits(
     }
     if blocks and blocks[0] <= setup.step_tokens:
         room, budget["block"] = "(step_tokens - min(block, prompt) / 2)", (blocks[0], "tokens")
-    steps.add(
-        "admission.steady_memory",
-        "Requests that the blocks hold",
-        "max(1.0, (blocks - 1 - (max(next / 2, next - held / 2) + int(watermark * blocks))) / held)",
-        limits.memory,
-        "requests",
-        {
-            "blocks": (run.plan.blocks, "blocks"),
-            "next": (next_total, "blocks"),
-            "held": (held, "blocks"),
-            "watermark": (setup.watermark, ""),
-        },
-        "steady_law",
-        "admission",
-        role="limit",
-        note="free on average, beside the watermark: half of what the next request needs, more if it then holds less",
-    )
+    _record_memory(run, setup, limits, next_total=next_total, held=held)
     steps.add(
         "admission.steady_budget",
         "Requests that the step budget feeds",
@@ -250,4 +250,37 @@ def _record_limits(
         },
         "steady_law",
         note="under an endless backlog; preemption is part of it",
+    )
+
+
+def _record_memory(run: Run, setup: Setup, limits: Limits, *, next_total: int, held: Held) -> None:
+    operands: dict[str, Operand] = {
+        "blocks": (run.plan.blocks, "blocks"),
+        "next": (next_total, "blocks"),
+        "held": (held.mean, "blocks"),
+        "watermark": (setup.watermark, ""),
+    }
+    expression = "max(1.0, (blocks - 1 - (max(next / 2, next - held / 2) + int(watermark * blocks))) / held)"
+    note = "free on average, beside the watermark: half of what the next request needs, more if it then holds less"
+    if held.decoding != held.mean:
+        operands |= {"decoding": (held.decoding, "blocks"), "whole": (held.whole, "blocks")}
+        kept = "int(watermark * blocks)"
+        expression = (
+            f"max(1.0, min((blocks - 1 - (max(next / 2, next - decoding / 2) + {kept})) / decoding, "
+            f"(blocks - 1 - (max(next / 2, next - whole / 2) + {kept})) / held))"
+        )
+        note = (
+            "the next request waits for room for its whole prefill: beside decoding requests, or as another gives back"
+        )
+    run.steps.add(
+        "admission.steady_memory",
+        "Requests that the blocks hold",
+        expression,
+        limits.memory,
+        "requests",
+        operands,
+        "steady_law",
+        "admission",
+        role="limit",
+        note=note,
     )
