@@ -200,3 +200,11 @@ def test_an_own_model_describes_itself() -> None:
     assert describe(Scenario.of_model(model, gpu="h200-sxm")).startswith("org/Mine on")
     with pytest.raises(InvalidInputs):
         Scenario.of_model(model, tp=3)
+
+
+def test_rows_for_several_tokens_have_no_16_bit_figure() -> None:
+    shown = dict(facts(Architecture.from_hf_config(CONFIGS["deepseek-ai--DeepSeek-V4-Flash"])))
+    assert shown["KV of a token, 16-bit"] == "no engine keeps its rows in 16 bits: see the bytes a token of each"
+    assert "20 compressed attention, a row for 128 tokens" in shown["Layers"]
+    shown = dict(facts(Architecture.from_hf_config(CONFIGS["stepfun-ai--Step-3.7-Flash"])))
+    assert shown["KV of a token, 16-bit"] == f"{45 * 2 * 8 * 128 * 2:,} B before any split"

@@ -146,8 +146,9 @@ def model_table() -> str:
 
 
 def kv_bytes_per_token(model: Architecture) -> Exact | None:
-    """Bytes of one token's KV over all layers at two bytes an element, unsharded; None where no rule lays it out."""
-    if model.unmodeled is not None:
+    """Bytes of one token's KV over all layers at two bytes an element, unsharded; None where no rule lays it out, or
+    where rows stand for several tokens: no engine keeps those in 16 bits."""
+    if model.unmodeled is not None or any(spec.kind == "compressed" for spec in model.layers):
         return None
     rows = [
         Fraction(2 * spec.layers * spec.kv_heads * (spec.head_size + spec.v_head_size), spec.tokens)

@@ -50,6 +50,8 @@ def _heads(model: Architecture) -> str:
 def _token(model: Architecture) -> str:
     """The bytes of a token in all layers; why there are none where no rule lays the cache out."""
     per_token = kv_bytes_per_token(model)
+    if per_token is None and model.unmodeled is None:
+        return "no engine keeps its rows in 16 bits: see the bytes a token of each"
     return f"not modeled: {model.unmodeled}" if per_token is None else f"{operand(per_token, '')} B before any split"
 
 
