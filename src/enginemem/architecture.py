@@ -60,8 +60,9 @@ class LayerSpec(NamedTuple):
 class Rope(NamedTuple):
     """A rotary embedding: `width` elements of a head over `positions` trained positions, stretched by `factor`.
 
-    `type` is the scaling's name, None for a plain one; `original` the positions that the factor starts from; `part`
-    what it serves: layers of a kind, the indexer, or all.
+    `type` is the scaling's name, None for a plain one; `original` the positions that the factor starts from, None where
+    neither the file nor Transformers puts them there; `part` what it serves: layers of a kind, the indexer, or all.
+    `nested` is whether the file states the scaling by kind of layer.
     """
 
     type: str | None
@@ -70,6 +71,7 @@ class Rope(NamedTuple):
     factor: Exact = 1
     original: int | None = None
     part: str = "all"
+    nested: bool = False
 
 
 class Vision(NamedTuple):
@@ -123,6 +125,10 @@ class Architecture(NamedTuple):
     model_type: str = ""
     inventory: Inventory = Inventory((), ())
     ropes: tuple[Rope, ...] = ()
+    lengths: tuple[tuple[str, int], ...] = ()
+    """Lengths that the file states under other names than max_position_embeddings, by name, in tokens."""
+    original_max_position: int | None = None
+    """Positions of the first training that stand beside the scaling, not in it (Phi)."""
     latent_rank: int | None = None
     """Width of an MLA row without its rotary part, elements."""
     quantization: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from enginemem.architecture import Architecture, LayerSpec
+from enginemem.engines.sglang.length import context_length
 from enginemem.memo import per_model
 
 
@@ -142,7 +143,7 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
     return ModelFacts(
         class_name=model.class_name,
         full_layers=layers,
-        context=model.max_position,
+        context=context_length(model),
         kv_heads=first.kv_heads,
         head=0 if mla else first.head_size,
         v_head=first.v_head_size,
