@@ -77,12 +77,16 @@ class Rope(NamedTuple):
 class Vision(NamedTuple):
     """The vision encoder as the configuration names it, for the engines' reserves; None where it has no such field.
 
-    `parameters` are its own, projector included; None where the configuration does not give them.
+    `parameters` are its own, projector included; None where the configuration does not give them. `name` is the
+    encoder's own name, `heads` those of its attention, `inventory` its tensors with their largest cut over GPUs.
     """
 
     layers: int | None
     hidden_size: int | None
     parameters: int | None = None
+    name: str = ""
+    heads: int = 0
+    inventory: Inventory = Inventory((), ())
 
 
 class Experts(NamedTuple):

@@ -82,7 +82,7 @@ def _ours(model: Architecture, engine: str | None, *, tp: int, rotary: int) -> i
     """Bytes of the checkpoint's tensors, or what an engine counts as loaded on its first GPU: parameters, buffers, and
     copies that it makes while loading."""
     if engine is None:
-        return model.inventory.stored_bytes
+        return model.inventory.stored_bytes + (0 if model.vision is None else model.vision.inventory.stored_bytes)
     release = load_release(engine)
     multiple = release.integer("vocabulary_multiple")
     if engine == "sglang":

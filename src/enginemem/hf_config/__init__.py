@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from enginemem.architecture import Architecture, Experts, LayerSpec, Rope, Vision
+from enginemem.architecture import Architecture, Experts, LayerSpec, Rope
 from enginemem.hf_config.defaults import WithDefaults, with_defaults
 from enginemem.hf_config.families import FAMILIES, Family
 from enginemem.hf_config.fields import Fields, UnknownArchitecture
@@ -16,10 +16,9 @@ from enginemem.hf_config.quantization import Quantization
 from enginemem.hf_config.readers import READERS, quantization_reader
 from enginemem.hf_config.rope import read_lengths, read_original, read_ropes
 from enginemem.hf_config.shape import Decoded, Layer
-from enginemem.hf_config.vision import read_vision
+from enginemem.hf_config.vision import read_vision, vision_note
 from enginemem.inputs import FieldError, nearest
-from enginemem.tensors import BF16, Inventory, Tensor, distinct, joined
-from enginemem.units import gb
+from enginemem.tensors import Inventory, Tensor, distinct, joined
 
 
 def parse(config: object, hf_quant_config: object = None) -> Architecture:
@@ -104,11 +103,15 @@ def _assembled(
     classes = outer.items("architectures") or family.classes
     scaled = next((rope.type for rope in ropes if rope.type is not None and family.name != "Gemma 3"), None)
     notes, encoder = decoded.notes, outer.inner("vision_config")
-    vision = None if encoder is None else read_vision(encoder, family.name, shape.hidden)
+    vision = None
+    if encoder is not None:
+        vision = read_vision(
+            encoder, outer, family.name, hidden=shape.hidden, class_name=str(classes[0]), quantization=quantization
+        )
     if not family.verified:
         notes += ("written from the class's fields, without a public configuration of this family at hand: unverified",)
     if vision is not None:
-        notes += (_left_out(vision),)
+        notes += (vision_note(vision),)
     moe = decoded.moe
     each = 0 if moe is None else (3 if moe.gated else 2) * moe.width * (moe.latent or shape.hidden)
     return Architecture(
@@ -152,10 +155,3 @@ def _unmodeled(family: Family, class_name: str) -> str | None:
         registered = " or ".join([name for name in family.classes if name not in family.foreign])
         return f"none of the pinned releases is known to register the class {class_name}; they know {registered}"
     return f"{class_name}: {family.unmodeled}" if family.unmodeled else None
-
-
-def _left_out(vision: Vision) -> str:
-    size = ""
-    if vision.parameters is not None:
-        size = f"; its {vision.parameters:,} parameters take {gb(vision.parameters * BF16.bits // 8)} in 16 bits"
-    return f"the vision encoder is left out: neither its weights nor its work are counted{size}"
