@@ -7,6 +7,7 @@ import pytest
 from enginemem import Architecture, Scenario, compare
 from enginemem.engines.plan import EnginePlan
 from enginemem.engines.sglang.length import rotary_bytes
+from enginemem.render.auto import auto_texts
 
 BASE: dict[str, Any] = {
     "model_type": "llama",
@@ -153,3 +154,13 @@ def test_the_rotary_cache_has_the_rows_of_its_class(rope: dict[str, Any] | None,
     wide = 2 * rows * 128 * 2 if rope and rope["rope_type" if "rope_type" in rope else "type"] == "longrope" else 0
     # SGLang keeps 32-bit caches; LongRoPE's stay narrow but stand there twice.
     assert rotary_bytes(turned, element=4) == (wide or rows * 128 * 4)
+
+
+def test_the_form_says_what_auto_leads_to_in_the_engines() -> None:
+    def shown(own: Architecture) -> str:
+        scenario = Scenario(gpu="h200-sxm", prompt=500, max_tokens=500)
+        return auto_texts(compare(scenario.with_model(own)))["auto.max_model_len"]
+
+    assert shown(model()) == "4,096"
+    assert shown(model({"type": "linear", "factor": 4.0})) == "16,384"
+    assert shown(model({"type": "linear", "factor": 1.1})) == "4,505 or 4,506"

@@ -91,7 +91,7 @@ def test_the_encoder_is_part_of_the_weights_and_leaves_the_pool(engine: str) -> 
     with_it = Architecture.from_hf_config(CONFIGS["Qwen--Qwen3-VL-8B-Instruct"])
     config = {key: value for key, value in CONFIGS["Qwen--Qwen3-VL-8B-Instruct"].items() if key != "vision_config"}
     without = Architecture.from_hf_config(config)
-    knobs = {"sglang.mem_fraction_static": "0.85"}
+    knobs: dict[str, Any] = {"sglang.mem_fraction_static": "0.85"}
     more, less = plans(with_it, **knobs)[engine], plans(without, **knobs)[engine]
     assert (more.weights_bytes or 0) - (less.weights_bytes or 0) == 1_152_776_672
     # SGLang sets 100 MiB for image embeddings aside besides; TensorRT-LLM grants a share of what is free.

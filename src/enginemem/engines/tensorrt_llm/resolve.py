@@ -131,7 +131,7 @@ def resolve(scenario: Scenario, release: EngineRelease, plan: EnginePlan, deriva
         length,
         "tokens",
         operands,
-        "max_seq_len",
+        *(("max_seq_len",) if factor == 1 else ("max_seq_len", "rope_length")),
         role="limit",
         note=None if requested is None or requested <= own else "Cut to the model's length with a warning.",
     )
