@@ -33,9 +33,19 @@ def _shared(comparison: Comparison) -> dict[str, str]:
         "smi_total": _text(records.get("nvidia_smi_total")),
         "weight_dtype": scenario.model.dtype,
         "kv_dtype": scenario.model.dtype,
-        "max_model_len": f"{scenario.model.max_position:,}",
+        "max_model_len": _lengths(comparison),
     }
     return {f"auto.{key}": text if scenario.values[key] is None else "" for key, text in known.items()}
+
+
+def _lengths(comparison: Comparison) -> str:
+    """The length that auto leads to; several where the engines derive it differently, the model's own before any does."""
+    names = ("max_model_len", "context_length", "max_seq_len")
+    resolved = [
+        plan.resolved[name].value for plan in comparison.engines.values() for name in names if name in plan.resolved
+    ]
+    found = sorted({value for value in resolved if isinstance(value, int)}) or [comparison.scenario.model.max_position]
+    return " or ".join([f"{value:,}" for value in found])
 
 
 def _text(record: object) -> str:

@@ -52,7 +52,9 @@ def _stages(run: Run) -> None:
     part = part_of(run)
     options = options_of(run.scenario)
     classes = run.release.values["hybrid_window_classes"]
-    model = check_start(run, facts_from_architecture(run.scenario.model, hybrid_classes=classes), part)
+    text = run.release.values["multimodal_off"]
+    facts = facts_from_architecture(run.scenario.model, hybrid_classes=classes, text_classes=text)
+    model = check_start(run, facts, part)
     mib = record_capacity(run, options, part)
     config = record_configuration(run, model, options, part, mib=mib)
     run.plan.weights_bytes = record_weights(run)

@@ -95,6 +95,9 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
         if major not in release.integers("fp4_kv_majors"):
             raise StopPlan("refused", f"an nvfp4 KV cache needs a Blackwell GPU; {part.gpu.name} has {major}.{minor}")
         raise StopPlan("not_modeled", "an nvfp4 KV cache adds scale bytes in a layout that is not modeled")
+    for rope in scenario.model.ropes:
+        if rope.type is not None and rope.type not in release.values["rope_types"]:
+            raise StopPlan("not_modeled", f"the release's get_rope knows no rope type {rope.type}")
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
         raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")
