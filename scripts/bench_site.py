@@ -69,7 +69,8 @@ def print_keystrokes(playwright: Playwright, edits: int, scratch: Path) -> None:
     copy = scratch / "timed"
     shutil.copytree(SITE, copy)
     keystrokes.timed_worker(copy / built_release().app)
-    print(keystrokes.measured(playwright, copy, edits).summary())
+    for keys in keystrokes.measured(playwright, copy, edits):
+        print(keys.summary())
 
 
 def print_lighthouse(runs: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from pathlib import Path
 from typing import NamedTuple
@@ -14,19 +15,25 @@ PAUSE = 220
 """Milliseconds between edits: the details of one are done before the next."""
 _MOST_KEYS = 1500
 _WATCH = """
-addEventListener("keydown", (event) => { window.key = event.timeStamp; window.changed = 0; }, true);
+addEventListener("keydown", (event) => {
+  Object.assign(window, { key: event.timeStamp, changed: 0, answers: [] });
+}, true);
 addEventListener("DOMContentLoaded", () => {
-  const observer = new MutationObserver(() => { window.changed ||= performance.now(); });
+  const observer = new MutationObserver(() => {
+    if (window.changed) return;
+    window.changed = performance.now();
+    window.took = window.answers[0] ?? null;
+  });
   for (const region of document.querySelectorAll("[data-region=cards], [data-region=table], [data-region=finding]")) {
     observer.observe(region, { childList: true, subtree: true, characterData: true });
   }
 });
 const Native = Worker;
-window.python = [];
+window.answers = [];
 window.Worker = class extends Native {
   constructor(...given) {
     super(...given);
-    this.addEventListener("message", ({ data }) => { if (data.took) window.python.push(data.took); });
+    this.addEventListener("message", ({ data }) => { if (data.took) window.answers.push(data.took); });
   }
 };
 """
@@ -34,23 +41,35 @@ _ANSWER = "    const found = python.answer(text);\n"
 _POST = 'if (typeof found === "string") postMessage({ type: "answer", id, text: found });'
 
 
-class Keys(NamedTuple):
-    """Milliseconds by edit, of all together and of Python alone, and the fields that were edited."""
+class Edit(NamedTuple):
+    """One edit: the field, milliseconds from the key to the figures, and those of Python's answer, None where the
+    answer was there before the key."""
 
-    shown: tuple[float, ...]
-    python: tuple[float, ...]
-    fields: frozenset[str]
+    field: str
+    shown: float
+    python: float | None
+
+
+class Keys(NamedTuple):
+    """The edits by one way of making them."""
+
+    way: str
+    edits: list[Edit]
 
     def summary(self) -> str:
         """The middle and the tail of both, in one line."""
-        return (
-            f"{len(self.shown)} edits of {len(self.fields)} fields: key to figures p50 {_at(self.shown, 50):.1f} ms, "
-            f"p95 {_at(self.shown, 95):.1f} ms, worst {max(self.shown):.1f} ms; of which Python p50 "
-            f"{_at(self.python, 50):.1f} ms, p95 {_at(self.python, 95):.1f} ms"
+        shown, python = [edit.shown for edit in self.edits], [edit.python for edit in self.edits if edit.python]
+        fields = {edit.field for edit in self.edits}
+        text = (
+            f"{self.way}: {len(shown)} edits of {len(fields)} fields, key to figures p50 {_at(shown, 50):.1f} ms, "
+            f"p95 {_at(shown, 95):.1f} ms, worst {max(shown):.1f} ms; {len(shown) - len(python)} answered ahead"
         )
+        if len(python) < 2:
+            return text
+        return f"{text}, Python in the others p50 {_at(python, 50):.1f} ms, p95 {_at(python, 95):.1f} ms"
 
 
-def _at(values: tuple[float, ...], percent: int) -> float:
+def _at(values: list[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
@@ -66,40 +85,67 @@ def timed_worker(app: Path) -> None:
     path.write_text(text.replace(_POST, _POST.replace("text: found", "text: found, took")), encoding="utf-8")
 
 
-def _edit(page: Page, key: str, direction: str) -> float | None:
-    control = page.locator(f'[data-key="{key}"] :is(input, select)').first
-    page.evaluate("window.changed = 0; window.python.length = 0")
+def _press(page: Page, key: str) -> tuple[float, float | None] | None:
+    """Key to figures and Python's share, or None when no figure changed."""
+    page.evaluate("window.changed = 0")
+    page.keyboard.press(key)
+    page.wait_for_timeout(PAUSE)
+    took = page.evaluate("window.changed ? [window.changed - window.key, window.took] : null")
+    return None if took is None else (float(took[0]), took[1])
+
+
+def _focus(page: Page, key: str) -> None:
+    page.locator(f'[data-key="{key}"] :is(input, select)').first.focus()
     # The field has the focus for a while before the key comes, as with a person.
-    control.focus()
     page.wait_for_timeout(PAUSE)
-    page.keyboard.press(direction)
-    page.wait_for_timeout(PAUSE)
-    took = page.evaluate("window.changed ? window.changed - window.key : null")
-    return None if took is None else float(took)
 
 
-def measured(playwright: Playwright, folder: Path, edits: int) -> Keys:
-    """`edits` edits that changed a figure, the fields in turns, each up and then down again."""
-    shown: list[float] = []
-    python: list[float] = []
-    fields: set[str] = set()
+def _stepped(page: Page, keys: list[str], edits: int) -> Keys:
+    """Every field with the arrow keys, up and down again, in turns."""
+    found: list[Edit] = []
+    pressed = 0
+    while len(found) < edits and pressed < _MOST_KEYS:
+        for key in keys:
+            for direction in ("ArrowUp", "ArrowDown"):
+                pressed += 1
+                _focus(page, key)
+                took = _press(page, direction)
+                if took is not None:
+                    found.append(Edit(key, *took))
+    return Keys("arrow keys", found[:edits])
+
+
+def _typed(page: Page, keys: list[str], edits: int) -> Keys:
+    """A digit behind the numbers that the fields hold; taking it away again is not counted."""
+    found: list[Edit] = []
+    pressed = 0
+    while len(found) < edits and pressed < _MOST_KEYS:
+        for key in keys:
+            control = page.locator(f'[data-key="{key}"] :is(input, select)').first
+            if not re.fullmatch(r"[0-9.]+", control.input_value()) or control.evaluate("e => e.localName") != "input":
+                continue
+            pressed += 1
+            _focus(page, key)
+            page.keyboard.press("End")
+            took = _press(page, str(1 + pressed % 9))
+            page.keyboard.press("Backspace")
+            page.wait_for_timeout(PAUSE)
+            if took is not None:
+                found.append(Edit(key, *took))
+        if not pressed:
+            break
+    return Keys("typed digits", found[:edits])
+
+
+def measured(playwright: Playwright, folder: Path, edits: int) -> list[Keys]:
+    """`edits` edits that changed a figure by the arrow keys, and a quarter as many by typing."""
     with SiteServer(folder) as server, profile(playwright, _WATCH) as context:
         page = context.new_page()
-        page.goto(server.address + "?v=1&prompt=4000")
+        page.goto(server.address + "?v=1&prompt=4000&vllm.max_num_seqs=200&sglang.max_running_requests=200")
         page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
         for fold in page.locator("details.em-knobs").all():
             fold.evaluate("fold => { fold.open = true; }")
         keys: list[str] = page.evaluate(
             "[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)"
         )
-        pressed = 0
-        while len(shown) < edits and pressed < _MOST_KEYS:
-            for key in keys:
-                for direction in ("ArrowUp", "ArrowDown"):
-                    pressed += 1
-                    took = _edit(page, key, direction)
-                    if took is not None:
-                        shown.append(took)
-                        python.extend(page.evaluate("window.python.slice(0, 1)"))
-                        fields.add(key)
-    return Keys(tuple(shown[:edits]), tuple(python), frozenset(fields))
+        return [_stepped(page, keys, edits), _typed(page, keys, edits // 4)]

@@ -65,7 +65,7 @@ function retry() {
 async function ask(way) {
   clearTimeout(detailsTimer);
   const request = wanted;
-  const answer = await engine().request({ kind: "plan", part: "figures", reference, ...request });
+  const answer = await engine().request(figuresOf(request));
   if (answer === null || request !== wanted) return;
   fields.inert = false;
   if (!answer.ok) {
@@ -84,7 +84,18 @@ async function ask(way) {
   const isPlain = Object.keys(answer.inputs).length === 0 && modelConfig.fragment() === "";
   if (way === "edit") move(isPlain ? location.pathname : shownLink);
   announce(answer.texts.announce);
+  lookAhead();
   detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
+}
+
+/** The question for the figures of what is wanted. @param {typeof wanted} what */
+const figuresOf = (what) => ({ kind: "plan", part: "figures", reference, ...what });
+
+/** Have the answers to the next arrow key in the field that has the focus. */
+function lookAhead() {
+  const key = document.activeElement?.closest("#em-form [data-key]")?.dataset.key;
+  if (!key || page.dataset.em || wanted !== shown || modelConfig.request().config) return;
+  for (const [way, inputs] of Object.entries(form.neighbours(key))) started.expect(figuresOf({ inputs }), way);
 }
 
 /** Whether the page still holds, untouched, what the core made of the defaults when the site was built. */
@@ -195,11 +206,11 @@ function visit() {
   moved = false;
 }
 
-/** @param {string} key @param {string} [text] what the field is about to hold */
-function edited(key, text) {
+/** @param {string} key */
+function edited(key) {
   if (key !== editedKey) visit();
   editedKey = key;
-  wanted = { inputs: form.inputs(key, text), ...modelConfig.request() };
+  wanted = { inputs: form.inputs(), ...modelConfig.request() };
   void ask("edit");
 }
 
@@ -228,6 +239,7 @@ fields.addEventListener("focusin", (event) => {
   if (!row) return;
   visit();
   editedKey = row.dataset.key;
+  lookAhead();
 });
 window.addEventListener("pagehide", arrive);
 document.getElementById("em-reset-all").addEventListener("click", () => {

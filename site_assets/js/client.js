@@ -21,6 +21,8 @@ const NEXT = {
 const PATIENCE = { plan: 10_000, record: 90_000 };
 const SOON = new Set(["figures"]);
 const LAST = new Set(["details", "charts"]);
+/** Answers that are kept ahead of their question. */
+const MOST_AHEAD = 6;
 
 /** What this browser lacks of what Python needs. */
 function lacking() {
@@ -82,8 +84,8 @@ export function startEarly() {
 }
 
 /**
- * @typedef {{request: (asked: object) => Promise<object | null>, restart: () => void, start: (how?: {now?: boolean}) => void,
- *   listen: (onState: (state: State) => void) => void, readonly state: State}} Engine
+ * @typedef {{request: (asked: object) => Promise<object | null>, expect: (asked: object, lane: string) => void,
+ *   restart: () => void, start: (how?: {now?: boolean}) => void, listen: (onState: (state: State) => void) => void, readonly state: State}} Engine
  */
 
 /** @param {{onState?: (state: State) => void}} options @returns {Engine} */
@@ -100,6 +102,8 @@ export function createEngine({ onState = () => {} } = {}) {
   const waiting = new Map();
   /** @type {Job | null} */
   let inFlight = null;
+  /** @type {Map<string, object>} answers to questions that nobody has asked yet, by question */
+  const ahead = new Map();
   /** @type {Worker | null} */
   let worker = null;
   let timer = 0;
@@ -212,8 +216,30 @@ export function createEngine({ onState = () => {} } = {}) {
 
   /** Ask Python; the answer is null when a newer request of the same lane took its place. */
   function request(asked) {
-    const id = (lastId += 1);
     const lane = asked.part ?? asked.kind;
+    const known = ahead.get(JSON.stringify(asked));
+    if (!known) return queue(asked, lane);
+    waiting.get(lane)?.resolve(null);
+    waiting.delete(lane);
+    return Promise.resolve(known);
+  }
+
+  /**
+   * Compute what may be asked next, when nothing else waits. The core is pure: the answer stays right.
+   * @param {object} asked @param {string} lane a newer expectation of the same lane takes its place
+   */
+  async function expect(asked, lane) {
+    const question = JSON.stringify(asked);
+    if (state.state !== "ready" || ahead.has(question)) return;
+    const answer = await queue(asked, `ahead-${lane}`);
+    if (answer === null) return;
+    ahead.set(question, answer);
+    if (ahead.size > MOST_AHEAD) ahead.delete(ahead.keys().next().value);
+  }
+
+  /** @param {object} asked @param {string} lane @returns {Promise<object | null>} */
+  function queue(asked, lane) {
+    const id = (lastId += 1);
     const text = JSON.stringify({ ...asked, id });
     return new Promise((resolve) => {
       waiting.get(lane)?.resolve(null);
@@ -235,6 +261,7 @@ export function createEngine({ onState = () => {} } = {}) {
 
   return {
     request,
+    expect,
     restart,
     start({ now = false } = {}) {
       atOnce ||= now;

@@ -3,31 +3,43 @@
  * What a text means is Python's to say; this module only carries it.
  */
 
+/** How long a field waits for the figures of its own step. */
+const FIELD_WAITS_MS = 50;
+
 /**
  * @param {HTMLFormElement} form
- * @param {{onEdit: (key: string, text?: string) => void}} hooks `text`: what the field is about to hold
+ * @param {{onEdit: (key: string) => void}} hooks
  */
 export function createForm(form, { onEdit }) {
-  /** @type {Map<string, {row: HTMLElement, control: HTMLInputElement | HTMLSelectElement}>} */
+  /** @type {Map<string, {row: HTMLElement, control: HTMLInputElement | HTMLSelectElement, place: HTMLElement}>} */
   const fields = new Map();
   for (const row of form.querySelectorAll("[data-key]")) {
-    fields.set(row.dataset.key, { row, control: row.querySelector("input, select") });
+    fields.set(row.dataset.key, { row, control: row.querySelector("input, select"), place: row.querySelector(".em-error") });
   }
+  const counters = [...form.querySelectorAll("[data-count]")];
+  const resetAll = form.querySelector("#em-reset-all");
   /** @type {Record<string, string>} canonical texts of the last good answer */
   let canonical = {};
   /** @type {Map<string, string>} what the fields held when that answer came */
   const answered = new Map();
 
+  /** A step whose text the field does not show yet. @type {{key: string, text: string} | null} */
+  let step = null;
+  let stepTimer = 0;
+
+  /** What a field holds, or is about to hold. @param {string} key */
+  const textOf = (key) => (step?.key === key ? step.text : fields.get(key).control.value);
+
   /**
    * What differs from the defaults, as typed.
-   * @param {string} [edited] the field whose text is given, instead of what it holds
-   * @param {string} [newText]
+   * @param {string} [other] a field that is taken at another text, `itsText`
+   * @param {string} [itsText]
    * @returns {Record<string, string>}
    */
-  function inputs(edited, newText) {
+  function inputs(other, itsText) {
     const given = {};
     for (const [key, { control }] of fields) {
-      const text = (key === edited ? (newText ?? control.value) : control.value).trim();
+      const text = (key === other ? itsText : textOf(key)).trim();
       if (text !== "" && text !== control.dataset.default) given[key] = text;
     }
     return given;
@@ -35,8 +47,15 @@ export function createForm(form, { onEdit }) {
 
   /** @param {string} key @param {string} text */
   function setText(key, text) {
+    if (step?.key === key) step = null;
     const { control } = fields.get(key);
     if (control.value !== text) control.value = text;
+  }
+
+  /** The field shows its step together with the figures, in one frame; or alone, when those are late. */
+  function showStep() {
+    clearTimeout(stepTimer);
+    if (step) setText(step.key, step.text);
   }
 
   /** Write every field: the given texts, the defaults elsewhere. @param {Record<string, string>} texts */
@@ -51,17 +70,19 @@ export function createForm(form, { onEdit }) {
   /** A good answer's inputs: mark what differs from the defaults, take the messages away. @param {Record<string, string>} texts */
   function accept(texts) {
     canonical = texts;
+    if (step) requestAnimationFrame(showStep);
     for (const [key, { row, control }] of fields) {
       row.toggleAttribute("data-changed", key in texts);
       // The field that is being edited keeps what was typed until it is left.
       if (control !== document.activeElement) setText(key, texts[key] ?? control.dataset.default);
-      answered.set(key, control.value);
+      answered.set(key, textOf(key));
     }
-    for (const counter of form.querySelectorAll("[data-count]")) {
+    for (const counter of counters) {
       const count = Object.keys(texts).filter((key) => key.startsWith(`${counter.dataset.count}.`)).length;
-      counter.textContent = count ? `${count} set` : "";
+      const text = count ? `${count} set` : "";
+      if (counter.textContent !== text) counter.textContent = text;
     }
-    form.querySelector("#em-reset-all").disabled = Object.keys(texts).length === 0;
+    resetAll.disabled = Object.keys(texts).length === 0;
     showErrors([]);
   }
 
@@ -72,15 +93,14 @@ export function createForm(form, { onEdit }) {
    */
   function showErrors(errors) {
     const known = new Map(errors.filter((error) => fields.has(error.field)).map((error) => [error.field, error.message]));
-    for (const [key, { row, control }] of fields) {
+    for (const [key, { row, control, place }] of fields) {
       const text = known.get(key) ?? "";
       row.toggleAttribute("data-invalid", text !== "");
       if (text) control.setAttribute("aria-invalid", "true");
       else control.removeAttribute("aria-invalid");
-      const place = row.querySelector(".em-error");
       if (place.textContent !== text) place.textContent = text;
     }
-    if (errors.length) form.querySelector("#em-reset-all").disabled = false;
+    if (errors.length) resetAll.disabled = false;
     return errors.filter((error) => !fields.has(error.field));
   }
 
@@ -88,9 +108,9 @@ export function createForm(form, { onEdit }) {
   function nextStep(key, direction) {
     const { row, control } = fields.get(key);
     const steps = control.dataset.steps.split(",");
-    const typed = control.value.trim();
+    const typed = textOf(key).trim();
     // What was typed last counts, also while its answer is on the way.
-    const text = canonical[key] !== undefined && answered.get(key) === control.value ? canonical[key] : typed;
+    const text = canonical[key] !== undefined && answered.get(key) === textOf(key) ? canonical[key] : typed;
     const shown = text === "auto" ? row.querySelector(".em-auto").textContent.replaceAll(",", "") : text;
     const now = Number.parseFloat(shown);
     if (Number.isNaN(now)) return null;
@@ -100,13 +120,31 @@ export function createForm(form, { onEdit }) {
     return found ?? null;
   }
 
+  /**
+   * What the arrow keys would make of a field: the inputs after a step up and after a step down.
+   * @param {string} key @returns {{up?: Record<string, string>, down?: Record<string, string>}}
+   */
+  function neighbours(key) {
+    const { control } = fields.get(key);
+    const found = {};
+    for (const [name, direction] of [["up", 1], ["down", -1]]) {
+      const option = control.options?.[control.selectedIndex - direction];
+      const text = control.dataset.steps ? nextStep(key, direction) : (option?.value ?? null);
+      if (text !== null) found[name] = inputs(key, text);
+    }
+    return found;
+  }
+
   /** @param {EventTarget} target */
   const keyOf = (target) => target.closest?.("[data-key]")?.dataset.key;
 
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => {
     const key = keyOf(event.target);
-    if (key) onEdit(key);
+    if (!key) return;
+    // What was typed or chosen replaces a step of the same field.
+    if (step?.key === key) step = null;
+    onEdit(key);
   });
   form.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
@@ -115,14 +153,17 @@ export function createForm(form, { onEdit }) {
     const key = keyOf(event.target);
     const text = nextStep(key, event.key === "ArrowUp" ? 1 : -1);
     if (text === null) return;
-    // Python begins before the browser has laid the field out again.
-    onEdit(key, text);
-    setText(key, text);
+    // A frame for the field alone would come between Python's answer and the figures.
+    step = { key, text };
+    clearTimeout(stepTimer);
+    stepTimer = setTimeout(showStep, FIELD_WAITS_MS);
+    onEdit(key);
   });
   form.addEventListener("focusout", (event) => {
     const key = keyOf(event.target);
     if (!key || event.target !== fields.get(key).control) return;
     const { row, control } = fields.get(key);
+    showStep();
     // What is not answered yet, or was refused, stays as it was typed.
     if (row.hasAttribute("data-invalid") || answered.get(key) !== control.value) return;
     setText(key, canonical[key] ?? control.dataset.default);
@@ -136,5 +177,5 @@ export function createForm(form, { onEdit }) {
     onEdit(key);
   });
 
-  return { inputs, set, accept, showErrors };
+  return { inputs, neighbours, set, accept, showErrors };
 }

@@ -60,8 +60,9 @@ class LayerSpec(NamedTuple):
 class Rope(NamedTuple):
     """A rotary embedding: `width` elements of a head over `positions` trained positions, stretched by `factor`.
 
-    `type` is the scaling's name, None for a plain one; `original` the positions that the factor starts from; `part`
-    what it serves: layers of a kind, the indexer, or all.
+    `type` is the scaling's name, None for a plain one; `original` the positions that the factor starts from, None where
+    neither the file nor Transformers puts them there; `part` what it serves: layers of a kind, the indexer, or all.
+    `nested` is whether the file states the scaling by kind of layer.
     """
 
     type: str | None
@@ -70,17 +71,22 @@ class Rope(NamedTuple):
     factor: Exact = 1
     original: int | None = None
     part: str = "all"
+    nested: bool = False
 
 
 class Vision(NamedTuple):
     """The vision encoder as the configuration names it, for the engines' reserves; None where it has no such field.
 
-    `parameters` are its own, projector included; None where the configuration does not give them.
+    `parameters` are its own, projector included; None where the configuration does not give them. `name` is the
+    encoder's own name, `heads` those of its attention, `inventory` its tensors with their largest cut over GPUs.
     """
 
     layers: int | None
     hidden_size: int | None
     parameters: int | None = None
+    name: str = ""
+    heads: int = 0
+    inventory: Inventory = Inventory((), ())
 
 
 class Experts(NamedTuple):
@@ -123,6 +129,10 @@ class Architecture(NamedTuple):
     model_type: str = ""
     inventory: Inventory = Inventory((), ())
     ropes: tuple[Rope, ...] = ()
+    lengths: tuple[tuple[str, int], ...] = ()
+    """Lengths that the file states under other names than max_position_embeddings, by name, in tokens."""
+    original_max_position: int | None = None
+    """Positions of the first training that stand beside the scaling, not in it (Phi)."""
     latent_rank: int | None = None
     """Width of an MLA row without its rotary part, elements."""
     quantization: str | None = None

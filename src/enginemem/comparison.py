@@ -69,19 +69,30 @@ class Comparison(NamedTuple):
         return json.dumps(self.document(), indent=indent, ensure_ascii=False)
 
 
-def compare(scenario: Scenario) -> Comparison:
-    """The comparison of the pinned releases for `scenario`. Pure: same scenario, same result, on every Python."""
-    plans: dict[str, EnginePlan] = {}
-    ranges: dict[str, Range] = {}
-    low, high = runtime_range()
-    for column, engine in ENGINES.items():
-        release = load_release(column, PINNED[column])
-        plan = engine.plan(scenario, release)
-        add_floors(scenario, plan)
-        plans[column] = plan
-        ends = [engine.at_assumption(scenario, release, plan, value) for value in (low, high)]
-        ranges[column] = Range(ends[0], ends[1], _tokens_per_gb(ends[0], ends[1]))
-    return Comparison(scenario, plans, ranges, find(plans))
+class Column(NamedTuple):
+    """What one engine adds to a comparison."""
+
+    plan: EnginePlan
+    range: Range
+
+
+def planned(column: str, scenario: Scenario) -> Column:
+    """The column of one engine. Of the engines' knobs it reads that engine's only."""
+    engine, release = ENGINES[column], load_release(column, PINNED[column])
+    plan = engine.plan(scenario, release)
+    add_floors(scenario, plan)
+    low, high = [engine.at_assumption(scenario, release, plan, value) for value in runtime_range()]
+    return Column(plan, Range(low, high, _tokens_per_gb(low, high)))
+
+
+def compare(scenario: Scenario, *, column_of: Callable[[str, Scenario], Column] = planned) -> Comparison:
+    """The comparison of the pinned releases for `scenario`. Pure: same scenario, same result, on every Python.
+
+    `column_of` is for a caller that keeps columns from one comparison to the next.
+    """
+    columns = {name: column_of(name, scenario) for name in ENGINES}
+    plans = {name: column.plan for name, column in columns.items()}
+    return Comparison(scenario, plans, {name: column.range for name, column in columns.items()}, find(plans))
 
 
 @cache

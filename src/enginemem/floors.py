@@ -19,7 +19,10 @@ def add_floors(scenario: Scenario, plan: EnginePlan) -> None:
         return
     _add_prefill(scenario, plan)
     if scenario.gpu.bandwidth is not None and plan.running and plan.kv_bytes_all_layers is not None:
-        _add_decode(scenario, plan, bandwidth=scenario.gpu.bandwidth, weights=plan.weights_bytes)
+        # Decoding leaves the vision encoder alone.
+        encoder = plan.derivation.values.get("weights.vision", 0)
+        read = plan.weights_bytes - (encoder if isinstance(encoder, int) else 0)
+        _add_decode(scenario, plan, bandwidth=scenario.gpu.bandwidth, weights=read)
 
 
 @cache

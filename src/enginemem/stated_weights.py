@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from enginemem import dataset
 from enginemem.architecture import Architecture, configuration_of, model_facts
 from enginemem.engines.sglang import weights as sglang
+from enginemem.engines.sglang.length import rotary_bytes
 from enginemem.engines.vllm import loading as vllm_loading
 from enginemem.engines.vllm import weights as vllm
 from enginemem.hf_config import parse
@@ -81,12 +82,12 @@ def _ours(model: Architecture, engine: str | None, *, tp: int, rotary: int) -> i
     """Bytes of the checkpoint's tensors, or what an engine counts as loaded on its first GPU: parameters, buffers, and
     copies that it makes while loading."""
     if engine is None:
-        return model.inventory.stored_bytes
+        return model.inventory.stored_bytes + (0 if model.vision is None else model.vision.inventory.stored_bytes)
     release = load_release(engine)
     multiple = release.integer("vocabulary_multiple")
     if engine == "sglang":
         held = sglang.weights(model, tp=tp, weight_dtype="auto", vocabulary_multiple=multiple).total
-        return held + sum([rope.positions * rope.width * rotary for rope in model.ropes])
+        return held + sum([rotary_bytes(rope, element=rotary) for rope in model.ropes])
     rules = vllm_loading.buffer_rules(release)
     first = vllm.loaded(model, rules, tp=tp, pp=1, whole_experts=False, vocabulary_multiple=multiple)[0]
     return first.parameter_bytes + first.buffers + vllm.latent_copies(model, tp=tp)

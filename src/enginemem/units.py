@@ -111,6 +111,10 @@ def quantity_text(value: Exact) -> str:
 def round_half_up(value: Exact, places: int = 0) -> str:
     """``value`` with a fixed number of decimals, rounded half up, thousands separated by commas."""
     numerator, denominator = (value, 1) if isinstance(value, int) else (value.numerator, value.denominator)
+    return _ratio_text(numerator, denominator, places)
+
+
+def _ratio_text(numerator: int, denominator: int, places: int) -> str:
     scale = 10**places
     scaled = (2 * abs(numerator) * scale + denominator) // (2 * denominator)
     sign = "-" if numerator < 0 and scaled else ""
@@ -122,12 +126,12 @@ def round_half_up(value: Exact, places: int = 0) -> str:
 
 def gb(value: Exact, places: int = 2) -> str:
     """Bytes as GB (10^9), rounded half up: ``59.16 GB``."""
-    return f"{round_half_up(Fraction(value) / GB, places)} GB"
+    return f"{_ratio_text(value.numerator, value.denominator * GB, places)} GB"
 
 
 def gib(value: Exact, places: int = 2) -> str:
     """Bytes as GiB (2^30), rounded half up: ``55.29 GiB``."""
-    return f"{round_half_up(Fraction(value) / GIB, places)} GiB"
+    return f"{_ratio_text(value.numerator, value.denominator * GIB, places)} GiB"
 
 
 def requests(count: int) -> str:

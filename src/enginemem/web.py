@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from enginemem.columns import kept_column
 from enginemem.comparison import ENGINES, Comparison, compare
 from enginemem.configuration import read_texts
 from enginemem.inputs import FieldError, InvalidInputs
@@ -175,7 +176,7 @@ def message(error: FieldError) -> str:
 
 @lru_cache(maxsize=4)
 def _compared(scenario: Scenario) -> Comparison:
-    return compare(scenario)
+    return compare(scenario, column_of=kept_column)
 
 
 Filled = tuple[dict[str, str], dict[str, str]]

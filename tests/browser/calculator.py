@@ -145,6 +145,10 @@ class Calculator:
             self.page.wait_for_timeout(20)
         assert seen == expected
 
+    def comes_to(self, script: str) -> None:
+        """Wait until a condition in the page holds."""
+        self._becomes(True, script)
+
     def _asked(self, script: str, argument: object) -> object:
         try:
             return self.page.evaluate(script, argument)

@@ -174,6 +174,47 @@ def test_arrow_keys_step_through_sensible_values(calculator: Calculator) -> None
     calculator.shows(answer(prompt=str(below)))
 
 
+_WATCH_WORKER = """
+const Native = Worker;
+window.asked = [];
+window.answered = new Set();
+window.Worker = class extends Native {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", ({ data }) => window.answered.add(data.id));
+  }
+  postMessage(message) {
+    if (message.type === "request") window.asked.push(JSON.parse(message.text));
+    super.postMessage(message);
+  }
+};
+"""
+
+
+def test_an_arrow_key_finds_its_answer_computed_ahead(calculator: Calculator) -> None:
+    """With the focus on a field both of its steps are computed; the key asks for no figures of its own."""
+    page = calculator.page
+    page.add_init_script(_WATCH_WORKER)
+    calculator.open("?v=1&prompt=4000").ready()
+    calculator.shows_everything(prompt="4000")
+    for key, up, down in (("prompt", "8000", "2000"), ("max_tokens", "4000", "1000")):
+        page.evaluate("window.asked.length = 0")
+        calculator.control(key).focus()
+        calculator.comes_to("() => asked.length === 2 && asked.every(({ id }) => answered.has(id))")
+        ahead = [{"prompt": "4000"} | {key: up}, {"prompt": "4000"} | {key: down}]
+        assert [question["inputs"] for question in page.evaluate("asked")] == [without_defaults(each) for each in ahead]
+        calculator.control(key).press("ArrowUp")
+        calculator.shows(answer(**ahead[0]))
+        figures = [question["inputs"] for question in page.evaluate("asked") if question["part"] == "figures"]
+        assert figures.count(ahead[0]) == 1
+        calculator.control(key).press("ArrowDown")
+        calculator.shows_everything(prompt="4000")
+
+
+def without_defaults(inputs: dict[str, str]) -> dict[str, str]:
+    return {key: text for key, text in inputs.items() if text != PLAN_INPUTS[key].default}
+
+
 def test_the_newest_of_many_quick_edits_wins(calculator: Calculator) -> None:
     calculator.open().ready()
     control = calculator.control("max_tokens")

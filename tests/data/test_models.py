@@ -83,7 +83,12 @@ def test_a_preset_has_the_parameters_that_its_file_states(model_id: str) -> None
 def test_a_preset_has_the_facts_of_the_public_configuration(model_id: str) -> None:
     model = load_model(model_id)
     names = [model.hub_id, *model.hub_aliases]
-    public = [Architecture.from_hf_config(CONFIGS[name.replace("/", "--")]) for name in names]
+    configs = [CONFIGS[name.replace("/", "--")] for name in names]
+    if model_id.startswith("llama-4"):
+        # The copies here end before the encoder, which is the same in every checkpoint of the family.
+        scout = CONFIGS["RedHatAI--Llama-4-Scout-17B-16E-Instruct-FP8-dynamic"]
+        configs = [config | {"vision_config": scout["vision_config"]} for config in configs]
+    public = [Architecture.from_hf_config(config) for config in configs]
     for found in public:
         assert (
             found._replace(

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from enginemem.architecture import Architecture, Experts, LayerSpec, Rope, Vision
+from enginemem.architecture import Architecture, Experts, LayerSpec, Rope
 from enginemem.hf_config.defaults import WithDefaults, with_defaults
 from enginemem.hf_config.families import FAMILIES, Family
-from enginemem.hf_config.fields import MOST_TOKENS, Fields, UnknownArchitecture
+from enginemem.hf_config.fields import Fields, UnknownArchitecture
 from enginemem.hf_config.quantization import Quantization
 from enginemem.hf_config.readers import READERS, quantization_reader
+from enginemem.hf_config.rope import read_lengths, read_original, read_ropes
 from enginemem.hf_config.shape import Decoded, Layer
-from enginemem.hf_config.vision import read_vision
+from enginemem.hf_config.vision import read_vision, vision_note
 from enginemem.inputs import FieldError, nearest
-from enginemem.tensors import BF16, Inventory, Tensor, distinct, joined
-from enginemem.units import gb
-
-# Scalings whose factor leaves max_position_embeddings as it is, beside those that the engines' own tables name.
-_PLAIN_ROPES = ("default", "mrope", "proportional")
+from enginemem.tensors import Inventory, Tensor, distinct, joined
 
 
 def parse(config: object, hf_quant_config: object = None) -> Architecture:
@@ -33,11 +30,14 @@ def parse(config: object, hf_quant_config: object = None) -> Architecture:
     family, fields = _family(outer)
     quantization = quantization_reader(family.reader)(outer, extra)
     decoded = READERS[family.reader](fields, outer, family)
-    ropes = _ropes(fields, family, decoded)
+    ropes = read_ropes(fields, family, decoded)
+    ranges = read_lengths(fields), read_original(fields, ropes)
     fields.check()
     taken = fields.values.note if isinstance(fields.values, WithDefaults) else ""
     decoded = decoded._replace(notes=(*decoded.notes, taken)) if taken else decoded
-    return _assembled(outer, family, decoded, quantization, ropes)
+    return _assembled(outer, family, decoded, quantization, ropes)._replace(
+        lengths=ranges[0], original_max_position=ranges[1]
+    )
 
 
 def _object(value: object, path: str, errors: list[FieldError]) -> Fields:
@@ -69,38 +69,6 @@ def _family(outer: Fields) -> tuple[Family, Fields]:
         raise UnknownArchitecture(outer.errors)
     types = (fields.text("model_type", model_type), model_type, f"{model_type}_text")
     return found, Fields(with_defaults(fields.values, *types), fields.path, fields.errors)
-
-
-def _ropes(fields: Fields, family: Family, decoded: Decoded) -> tuple[Rope, ...]:
-    """The rotary embeddings of the model; several where layers of different kinds turn differently."""
-    if not decoded.rotary:
-        return ()
-    found = fields.inner(fields.first("rope_scaling", "rope_parameters"))
-    parts: list[tuple[str, Fields | None, int]] = [("all", found, decoded.rotary)]
-    if found is not None and found.given("full_attention"):
-        head = fields.count("global_head_dim", decoded.rotary)
-        parts = [
-            ("full", found.inner("full_attention"), head),
-            ("sliding", found.inner("sliding_attention"), decoded.rotary),
-        ]
-    elif family.name == "Gemma 3":
-        parts = [("full", found, decoded.rotary), ("sliding", None, decoded.rotary)]
-    if any(spec.index_head for layer in decoded.layers for spec in layer.caches):
-        parts.append(("indexer", found, decoded.rotary))
-    return tuple([_rope(part, width, decoded, place) for part, place, width in parts])
-
-
-def _rope(part: str, width: int, decoded: Decoded, place: Fields | None) -> Rope:
-    positions = decoded.shape.positions
-    if place is None:
-        return Rope(None, width, positions, part=part)
-    kind = place.text(place.first("rope_type", "type"), "default")
-    if kind in _PLAIN_ROPES:
-        return Rope(None, width, positions, part=part)
-    factor = place.number("factor", 1, high=1_000_000)
-    original = place.optional("original_max_position_embeddings", high=MOST_TOKENS)
-    whole = factor.numerator if factor.denominator == 1 else factor
-    return Rope(kind, width, positions, whole, original, part)
 
 
 def _stored(layer: Layer, index: int, quantization: Quantization | None) -> tuple[Tensor, ...]:
@@ -135,11 +103,15 @@ def _assembled(
     classes = outer.items("architectures") or family.classes
     scaled = next((rope.type for rope in ropes if rope.type is not None and family.name != "Gemma 3"), None)
     notes, encoder = decoded.notes, outer.inner("vision_config")
-    vision = None if encoder is None else read_vision(encoder, family.name, shape.hidden)
+    vision = None
+    if encoder is not None:
+        vision = read_vision(
+            encoder, outer, family.name, hidden=shape.hidden, class_name=str(classes[0]), quantization=quantization
+        )
     if not family.verified:
         notes += ("written from the class's fields, without a public configuration of this family at hand: unverified",)
     if vision is not None:
-        notes += (_left_out(vision),)
+        notes += (vision_note(vision),)
     moe = decoded.moe
     each = 0 if moe is None else (3 if moe.gated else 2) * moe.width * (moe.latent or shape.hidden)
     return Architecture(
@@ -179,10 +151,3 @@ def _assembled(
         if classes[0] in family.foreign
         else (),
     )
-
-
-def _left_out(vision: Vision) -> str:
-    size = ""
-    if vision.parameters is not None:
-        size = f"; its {vision.parameters:,} parameters take {gb(vision.parameters * BF16.bits // 8)} in 16 bits"
-    return f"the vision encoder is left out: neither its weights nor its work are counted{size}"

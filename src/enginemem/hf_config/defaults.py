@@ -41,7 +41,7 @@ CLASS_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         131_072, 4, 256, num_attention_heads=8, vocab_size=262_144, sliding_window=512,
         hidden_size_per_layer_input=256, vocab_size_per_layer_input=262_144,
     ),
-    "phi3": _of(4_096),
+    "phi3": _of(4_096, original_max_position_embeddings=4_096),
     "phimoe": _of(131_072, 8),
     "gpt_oss": _of(131_072, 8, 64, sliding_window=128),
     "deepseek_v2": _of(2_048),

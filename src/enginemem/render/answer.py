@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
+from enginemem.columns import KEPT
 from enginemem.comparison import Comparison
 from enginemem.engines.plan import EnginePlan
 from enginemem.release import load_release
@@ -53,6 +55,7 @@ def cards(comparison: Comparison) -> str:
     return "".join([_card(column, plan) for column, plan in comparison.engines.items()])
 
 
+@lru_cache(maxsize=KEPT)
 def _card(column: str, plan: EnginePlan) -> str:
     body = _verdict(plan) if plan.status != "ok" else _counts(column, plan)
     return f'<li class="em-card em-{column}"><h3>{title(column)}</h3>{body}</li>'

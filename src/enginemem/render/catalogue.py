@@ -165,8 +165,9 @@ def cached_shape(model: Architecture) -> tuple[int, int]:
 
 def _model_row(model: Architecture) -> str:
     kv_heads, width = cached_shape(model)
+    stored = model.inventory.stored_bytes + (0 if model.vision is None else model.vision.inventory.stored_bytes)
     numbers: list[Exact | None] = [
-        model.parameters, Fraction(model.inventory.stored_bytes, GB), model.num_layers, model.heads, kv_heads, width,
+        model.parameters, Fraction(stored, GB), model.num_layers, model.heads, kv_heads, width,
         kv_bytes_per_token(model), model.max_position,
     ]  # fmt: skip
     cells = [

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from enginemem.derivation import Value
 from enginemem.engines.plan import EnginePlan
-from enginemem.units import GB, GIB, MIB, decimal_text, round_half_up
+from enginemem.units import GB, GIB, MIB, decimal_text, gb, round_half_up
 
 BINDS = {
     "kv_memory": "KV memory",
@@ -33,7 +33,7 @@ def count(value: int | None, unit: str = "") -> str:
 
 def gigabytes(value: int | Fraction | None) -> str:
     """Bytes as GB with two decimals, or a dash."""
-    return DASH if value is None else f"{round_half_up(Fraction(value) / GB, 2)} GB"
+    return DASH if value is None else gb(value)
 
 
 def milliseconds(value: Fraction | None, places: int = 2) -> str:

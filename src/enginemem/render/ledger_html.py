@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
+from enginemem.columns import KEPT
 from enginemem.comparison import Comparison
 from enginemem.derivation import Source, Step
 from enginemem.engines.plan import EnginePlan
@@ -32,7 +33,11 @@ _BINARY = {"MiB": MIB, "GiB": GIB}
 
 def panel(comparison: Comparison, column: str) -> str:
     """One engine's panel: the log line to grep for first, then the steps by stage, then the resolved options."""
-    plan = comparison.engines[column]
+    return _panel(column, comparison.engines[column])
+
+
+@lru_cache(maxsize=KEPT)
+def _panel(column: str, plan: EnginePlan) -> str:
     parts = [_log_line(plan)]
     if plan.reason is not None:
         parts.append(f'<p class="em-verdict-line">{figures.STATUS[plan.status]}: {escape(plan.reason)}</p>')

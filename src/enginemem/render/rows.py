@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
-from enginemem.comparison import Comparison, Range, plain
+from enginemem.columns import KEPT
+from enginemem.comparison import Comparison, Range, plain, runtime_range
 from enginemem.engines.plan import EnginePlan
 from enginemem.release import load_release
 from enginemem.render import figures
@@ -28,6 +30,7 @@ class _Line(NamedTuple):
 
 
 _LINES = (
+    _Line("Status", lambda p: figures.STATUS[p.status], lambda p: p.status),
     _Line("Running (published rule)", lambda p: figures.count(p.running), lambda p: p.running),
     _Line("Running (steady state)", figures.steady, lambda p: None if p.running_steady is None else p.running_steady.mean),
     _Line("Steady state shaped by", figures.steady_regime, figures.steady_regime),
@@ -73,36 +76,36 @@ def titles(comparison: Comparison) -> tuple[str, ...]:
 
 def rows(comparison: Comparison) -> list[Row]:
     """All rows of the comparison in reading order; rows that no column fills are left out."""
-    plans = list(comparison.engines.values())
-    table = [Row("Status", tuple([figures.STATUS[p.status] for p in plans]), tuple([p.status for p in plans]))]
-    for line in _LINES:
-        row = Row(line.label, tuple([line.cell(p) for p in plans]), tuple([line.value(p) for p in plans]))
-        if any(cell != figures.DASH for cell in row.cells):
-            table.append(row)
-    return table + _range_rows(comparison)
+    of_plans = zip(*[_plan_cells(plan) for plan in comparison.engines.values()], strict=True)
+    of_ranges = zip(*[_range_cells(item) for item in comparison.ranges.values()], strict=True)
+    table = [_row(line.label, cells) for line, cells in zip(_LINES, of_plans, strict=True)]
+    table = [row for row in table if any(cell != figures.DASH for cell in row.cells)]
+    low, high = runtime_range()
+    return table + [_row(label, cells) for label, cells in zip(_range_labels(low, high), of_ranges, strict=True)]
 
 
-def _range_rows(comparison: Comparison) -> list[Row]:
-    ranges = list(comparison.ranges.values())
-    ends = f"{figures.quantity(ranges[0].low.assumption_bytes)} to {figures.quantity(ranges[0].high.assumption_bytes)}"
-    lost = [_tokens_per_gb(item) for item in ranges]
-    pools = [_between(item, "kv_pool_bytes") for item in ranges]
-    running = [_between(item, "running") for item in ranges]
-    return [
-        Row(
-            f"KV pool at {ends} of runtime memory", tuple([cell for cell, _ in pools]), tuple([raw for _, raw in pools])
-        ),
-        Row(
-            f"Running at {ends} of runtime memory",
-            tuple([cell for cell, _ in running]),
-            tuple([raw for _, raw in running]),
-        ),
-        Row(
-            "KV tokens lost per GB of runtime memory",
-            tuple([cell for cell, _ in lost]),
-            tuple([raw for _, raw in lost]),
-        ),
-    ]
+_Cell = tuple[str, object]
+"""How it reads, and the raw value."""
+
+
+def _row(label: str, cells: Sequence[_Cell]) -> Row:
+    return Row(label, tuple([text for text, _ in cells]), tuple([raw for _, raw in cells]))
+
+
+@lru_cache(maxsize=KEPT)
+def _plan_cells(plan: EnginePlan) -> list[_Cell]:
+    return [(line.cell(plan), line.value(plan)) for line in _LINES]
+
+
+@lru_cache(maxsize=1)
+def _range_labels(low: int, high: int) -> tuple[str, str, str]:
+    ends = f"{figures.quantity(low)} to {figures.quantity(high)} of runtime memory"
+    return f"KV pool at {ends}", f"Running at {ends}", "KV tokens lost per GB of runtime memory"
+
+
+@lru_cache(maxsize=KEPT)
+def _range_cells(item: Range) -> tuple[_Cell, _Cell, _Cell]:
+    return _between(item, "kv_pool_bytes"), _between(item, "running"), _tokens_per_gb(item)
 
 
 def _between(item: Range, field: str) -> tuple[str, object]:

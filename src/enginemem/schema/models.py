@@ -89,6 +89,9 @@ class ConfiguredModel(StrictModel):
     hub_aliases: list[HubId] = Field(description="Checkpoints with exactly the same facts.")
     config: dict[Text, JsonValue]
     parameters: Count
+    vision_parameters: Count | None = Field(
+        default=None, description="Parameters of the vision encoder with its projector, for multimodal models."
+    )
     source: ModelSource
     checked: date | None = Field(default=None, description="The file's own date when left out.")
 
@@ -97,6 +100,9 @@ class ConfiguredModel(StrictModel):
         found = Architecture.from_hf_config(configuration_of({"config": self.config}))
         if self.parameters != found.parameters:
             raise ValueError(f"the shape gives {found.parameters} parameters, not {self.parameters}")
+        encoder = None if found.vision is None else found.vision.parameters
+        if self.vision_parameters != encoder:
+            raise ValueError(f"vision_config gives {encoder} parameters, not {self.vision_parameters}")
         return self
 
 
@@ -112,6 +118,8 @@ class ModelsFile(StrictModel):
         models: dict[str, Json] = {}
         for model_id, model in self.models.items():
             facts: dict[str, Json] = model.model_dump(mode="json")
+            if facts.get("vision_parameters", 0) is None:
+                del facts["vision_parameters"]
             facts |= {"family": self.family, "checked": (model.checked or self.checked).isoformat()}
             models[model_id] = facts
         return {"family": self.family, "checked": self.checked.isoformat(), "models": models}

@@ -55,7 +55,9 @@ def _stages(run: Run) -> None:
     part = part_of(run)
     options = options_of(run.scenario)
     classes = run.release.values["hybrid_window_classes"]
-    facts = check_start(run, facts_from_architecture(run.scenario.model, hybrid_classes=classes), part)
+    text = run.release.values["multimodal_off"]
+    found = facts_from_architecture(model, hybrid_classes=classes, text_classes=text)
+    facts = check_start(run, found, part)
     mib = record_capacity(run, options, part)
     config = record_configuration(run, facts, options, part, mib=mib)
     run.plan.weights_bytes = record_weights(run)

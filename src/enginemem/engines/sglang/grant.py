@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from enginemem.derivation import Operand
+from enginemem.encoder import AT_WORK, NARROWED, UNSIZED, sized
 from enginemem.engines.sglang import budget as granted
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
@@ -14,6 +15,7 @@ from enginemem.engines.sglang.reserve import Reserve, mem_fraction_static, visio
 from enginemem.engines.sglang.resolve import Configuration
 from enginemem.engines.sglang.run import Part, Run, StopPlan
 from enginemem.engines.sglang.states import record_states
+from enginemem.engines.sglang.vision import encoder_share
 from enginemem.engines.sglang.weights import WIDE, weights
 from enginemem.units import GIB
 
@@ -159,15 +161,50 @@ def record_weights(run: Run) -> int:
     if found.copies:
         operands["latent_copies"] = (found.copies, "bytes")
         expression += " + latent_copies"
+    encoder = _record_encoder(run, narrowed=dtype == "fp8")
+    if encoder:
+        operands["vision"] = (encoder, "bytes")
+        expression += " + vision"
     note = "parameters only: the engine measures the drop of free memory"
     if each < WIDE:
         note = "embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted"
     elif stored:
         note = f"matrices as the checkpoint's {scenario.model.quantization} quantisation stores them"
-    steps.add(
-        "weights.total", "Weights", expression, found.total, "bytes", operands, "weights", "vocabulary", note=note
+    if scenario.model.vision is not None and not sized(scenario.model.vision):
+        note += f"; {UNSIZED}"
+    total = found.total + encoder
+    steps.add("weights.total", "Weights", expression, total, "bytes", operands, "weights", "vocabulary", note=note)
+    return total
+
+
+def _record_encoder(run: Run, *, narrowed: bool) -> int:
+    """Record the vision encoder's bytes on one GPU and return them; 0 where none is loaded or its size is not known."""
+    model, left_out = run.scenario.model, run.release.values["vision_left_out"]
+    if not sized(model.vision):
+        return 0
+    multiple = run.release.integer("vocabulary_multiple")
+    share = encoder_share(model, tp=run.scenario.tp, vocabulary_multiple=multiple, left_out=left_out)
+    if share.problem is not None:
+        raise StopPlan("refused", share.problem)
+    note = "not loaded: this class is served without images unless --enable-multimodal is given"
+    if share.bytes.total:
+        note = (
+            "cut over the GPUs unless --mm-enable-dp-encoder is given" if run.scenario.tp > 1 else "loaded at start-up"
+        )
+        note = f"{note}; {NARROWED}" if narrowed else note
+    run.steps.add(
+        "weights.vision",
+        "Vision encoder with its projector",
+        "cut + copied",
+        share.bytes.total,
+        "bytes",
+        {"cut": (share.bytes.cut, "bytes"), "copied": (share.bytes.copied, "bytes")},
+        "vision_weights",
+        "multimodal_default",
+        role="add",
+        note=note,
     )
-    return found.total
+    return share.bytes.total
 
 
 def record_budget(
@@ -201,6 +238,7 @@ def record_budget(
             f"the weights take {held:.2f} GiB and {max(before, 0.0):.2f} GiB are free: use more GPUs or a larger one",
             binds="does_not_fit",
         )
+    work = f"{AT_WORK}, " if model.vision is not None else ""
     slack = granted.slack_gib(before, fraction)
     operands = {"before": (before, "GiB"), "fraction": (fraction, "")}
     steps.add(
@@ -212,7 +250,8 @@ def record_budget(
         operands,
         "profile",
         role="subtract",
-        note="activations, CUDA graphs, workspaces and the request table come out of the slack; the pool never shrinks",
+        note=f"activations, {work}CUDA graphs, workspaces and the request table come out of the slack; the pool never "
+        "shrinks",
     )
     operands = {"after": (after, "GiB"), "slack": (slack, "GiB"), "gib": gib}
     expression, rest = "after - slack", after - slack

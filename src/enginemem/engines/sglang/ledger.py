@@ -6,6 +6,7 @@ from enginemem.derivation import Operand
 from enginemem.engines.plan import SetBy
 from enginemem.engines.sglang.dispatch import graph_ranges
 from enginemem.engines.sglang.grant import record_reserve
+from enginemem.engines.sglang.length import context_factor, context_length, stated_length
 from enginemem.engines.sglang.model import ModelFacts
 from enginemem.engines.sglang.options import Options
 from enginemem.engines.sglang.reserve import capacity_defaults
@@ -79,6 +80,7 @@ def record_configuration(run: Run, model: ModelFacts, options: Options, part: Pa
             f"{config.page_size} tokens",
         )
     _note_resolved(run, options, config)
+    _record_context(run, options)
     _record_graphs(run, options, config, mib=mib)
     if config.reserve is not None:
         record_reserve(run, model, config, config.reserve, mib=mib, gpus=options.tp_size)
@@ -102,6 +104,29 @@ def _note_resolved(run: Run, options: Options, config: Configuration) -> None:
     note("schedule_conservativeness", config.schedule_conservativeness, options.schedule_conservativeness, "default")
     note("cuda_graph_max_bs_decode", config.decode_graph_max_bs, options.cuda_graph_max_bs_decode, "derived")
     note("cuda_graph_max_bs_prefill", config.prefill_graph_max_tokens, None, "derived")
+
+
+def _record_context(run: Run, options: Options) -> None:
+    """The context length as a step where a rope factor stretches it."""
+    model, factor = run.scenario.model, float(context_factor(run.scenario.model))
+    if factor == 1:
+        return
+    given, own = options.context_length, context_length(model)
+    operands: dict[str, Operand] = {"model": (stated_length(model), "tokens"), "factor": (factor, "")}
+    if given is not None:
+        operands["given"] = (given, "tokens")
+    run.steps.add(
+        "resolve.context_length",
+        "Context length",
+        "int(factor * model)" if given is None else "min(given, int(factor * model))",
+        own if given is None else given,
+        "tokens",
+        operands,
+        "rope_context",
+        "context_length",
+        role="limit",
+        note="the trained length, stretched by its rope factor",
+    )
 
 
 def _record_graphs(run: Run, options: Options, config: Configuration, *, mib: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from enginemem.architecture import Architecture, LayerSpec
+from enginemem.engines.sglang.length import context_length
 from enginemem.memo import per_model
 
 
@@ -131,11 +132,13 @@ def _vision(config: Mapping[str, Any]) -> Vision | None:
 
 
 @per_model
-def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, ...]) -> ModelFacts | None:
+def facts_from_architecture(
+    model: Architecture, *, hybrid_classes: tuple[str, ...], text_classes: tuple[str, ...] = ()
+) -> ModelFacts | None:
     """Facts of a model; None when it has layers that no rule here covers (Mamba-1, layers of different heads).
 
     Window and chunked layers form a pool of their own in the classes of `hybrid_classes`, and keep the whole context in
-    others; blocks without attention are allocated all the same.
+    others; blocks without attention are allocated all the same. Classes of `text_classes` are served without images.
     """
     hybrid = model.class_name in hybrid_classes
     local = [spec for spec in model.layers if hybrid and spec.kind in ("sliding", "chunked")]
@@ -159,7 +162,7 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
     return ModelFacts(
         class_name=model.class_name,
         full_layers=layers,
-        context=model.max_position,
+        context=context_length(model),
         kv_heads=first.kv_heads,
         head=0 if mla else first.head_size,
         v_head=first.v_head_size,
@@ -168,7 +171,7 @@ def facts_from_architecture(model: Architecture, *, hybrid_classes: tuple[str, .
         index_head=max([spec.index_head for spec in full]) if mla else 0,
         window=_window(local),
         linear=_linear(states),
-        vision=None if model.vision is None else Vision(model.vision.layers, model.vision.hidden_size),
+        vision=_encoder(model, text_classes),
         sinks=model.sinks,
         compressed=compressed,
         side_index=_side_index(full),
@@ -190,6 +193,13 @@ def _compressed(full: list[LayerSpec]) -> Compressed | None:
     if not counts:
         return None
     return Compressed(full[0].head_size, max([spec.index_head for spec in full]), tuple(sorted(counts.items())))
+
+
+def _encoder(model: Architecture, text_classes: tuple[str, ...]) -> Vision | None:
+    """The encoder that the reserves reckon with; None where the server takes no images."""
+    if model.vision is None or model.class_name in text_classes:
+        return None
+    return Vision(model.vision.layers, model.vision.hidden_size)
 
 
 def _window(local: list[LayerSpec]) -> Window | None:

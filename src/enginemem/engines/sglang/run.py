@@ -104,6 +104,9 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
             "9.x and 10.x only (arg_groups/model_overrides/minimax_m3.py), and which page its sparse layers then read "
             "is not known here",
         )
+    for rope in scenario.model.ropes:
+        if rope.type is not None and rope.type not in release.values["rope_types"]:
+            raise StopPlan("not_modeled", f"the release's get_rope knows no rope type {rope.type}")
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
         raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")

@@ -83,6 +83,7 @@ def _pool(
         weights=own,
         runtime=scenario.runtime,
         states=_states(scenario, release, config),
+        vision=scenario.model.vision is not None,
     )
     if free <= 0:
         needed = f"weights {gb(own)} and runtime memory {gb(scenario.runtime)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enginemem.derivation import Derivation
+from enginemem.encoder import AT_WORK
 from enginemem.engines.tensorrt_llm.resolve import Configuration
 from enginemem.units import Exact
 
@@ -29,7 +30,14 @@ def granted_bytes(*, free: int, fraction: float) -> int:
 
 
 def record(
-    config: Configuration, derivation: Derivation, *, cuda_total: Exact, weights: int, runtime: Exact, states: int
+    config: Configuration,
+    derivation: Derivation,
+    *,
+    cuda_total: Exact,
+    weights: int,
+    runtime: Exact,
+    states: int,
+    vision: bool,
 ) -> tuple[int, int]:
     """The budget's steps; returns the free bytes and the granted bytes (0 when nothing is free)."""
     derivation.add(
@@ -57,6 +65,7 @@ def record(
             role="subtract",
             note="One slot for each request of max_batch_size.",
         )
+    work = f"{AT_WORK} on a dummy prompt of its own, " if vision else ""
     derivation.add(
         "budget.runtime",
         "Runtime memory beside the weights",
@@ -67,7 +76,7 @@ def record(
         "peak",
         role="subtract",
         note="An assumption. The engine's profiled peak is weights and runtime memory together: activations of one "
-        "prefill of max_num_tokens, CUDA context, graphs, and whatever else is on the GPU.",
+        f"prefill of max_num_tokens, {work}CUDA context, graphs, and whatever else is on the GPU.",
     )
     free = free_bytes(cuda_total=cuda_total, weights=weights, runtime=runtime, states=states)
     derivation.add(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, NamedTuple
 
-from enginemem.derivation import Derivation, NotModeled
+from enginemem.architecture import Architecture
+from enginemem.derivation import Derivation, NotModeled, Operand
 from enginemem.engines.plan import EnginePlan, Resolved
 from enginemem.engines.tensorrt_llm.layout import layout_problem
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
+from enginemem.units import Exact
 
 _PREFIX = "tensorrt-llm."
 
@@ -35,6 +38,21 @@ def served_length(*, model_length: int, requested: int | None) -> int:
     Source rule: model_engine.py, PyTorchModelEngine._init_model_capacity.
     """
     return model_length if requested is None else min(requested, model_length)
+
+
+def length_factor(model: Architecture, release: EngineRelease) -> Exact:
+    """The factor on max_position_embeddings: that of the scaling, unless its type has a length of its own.
+
+    Source rule: modeling_utils.py, DecoderModelForCausalLM.infer_max_seq_len.
+    """
+    rope = next((rope for rope in model.ropes if rope.part in ("all", "full")), None)
+    return 1 if rope is None or rope.type in release.values["rope_types_with_their_own_length"] else rope.factor
+
+
+def model_length(model: Architecture, release: EngineRelease) -> int:
+    """The model's own length in tokens: the product in floating point, rounded up."""
+    factor = length_factor(model, release)
+    return model.max_position if factor == 1 else ceil(model.max_position * float(factor))
 
 
 def step_token_budget(*, max_num_tokens: int, max_seq_len: int, max_batch_size: int) -> int:
@@ -64,12 +82,15 @@ def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None
             f"an NVFP4 KV cache is documented for compute capability {major}.x only; {gpu.name} has "
             f"{capability[0]}.{capability[1]}: choose --kv-dtype fp8 or bf16"
         )
-    if model.rope_type is not None and model.rope_type not in release.values["rope_types_with_their_own_length"]:
-        return NotModeled(f"the length of {model.name} follows from its rope factor, which is not in the data")
     if model.registered:
         return NotModeled(
             f"{model.class_name}: the source of release {release.release} is not at hand, so whether its registry has "
             "this class is not known here"
+        )
+    if model.vision is not None and length_factor(model, release) != 1:
+        return NotModeled(
+            f"{model.name}: a rope factor stretches the length, and whether it is looked for in the language model's part "
+            "of a multimodal configuration is not known here"
         )
     if model.unmodeled is not None:
         return NotModeled(model.unmodeled)
@@ -98,21 +119,24 @@ def _tokens_per_block(scenario: Scenario, release: EngineRelease, plan: EnginePl
 def resolve(scenario: Scenario, release: EngineRelease, plan: EnginePlan, derivation: Derivation) -> Configuration:
     """The configuration of `scenario`, with each value and who set it in `plan.resolved` and its steps."""
     resolved = plan.resolved
-    own = scenario.model.max_position
+    own, factor = model_length(scenario.model, release), float(length_factor(scenario.model, release))
     requested = scenario.integer("max_model_len")
+    operands: dict[str, Operand] = {} if requested is None else {"requested": (requested, "tokens")}
+    operands["model"] = (scenario.model.max_position, "tokens")
+    stretched = "model" if factor == 1 else "ceil(model * factor)"
+    if factor != 1:
+        operands["factor"] = (factor, "")
     length = served_length(model_length=own, requested=requested)
     set_by = "derived" if requested is None or requested > own else "user"
     resolved["max_seq_len"] = Resolved(length, set_by)  # type: ignore[arg-type]
     derivation.add(
         "resolve.max_seq_len",
         "Longest sequence",
-        "model" if requested is None else "min(requested, model)",
+        stretched if requested is None else f"min(requested, {stretched})",
         length,
         "tokens",
-        {"model": (own, "tokens")}
-        if requested is None
-        else {"requested": (requested, "tokens"), "model": (own, "tokens")},
-        "max_seq_len",
+        operands,
+        *(("max_seq_len",) if factor == 1 else ("max_seq_len", "rope_length")),
         role="limit",
         note=None if requested is None or requested <= own else "Cut to the model's length with a warning.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enginemem.architecture import Architecture
 from enginemem.derivation import Derivation, Operand
+from enginemem.encoder import UNSIZED, sized
 from enginemem.release import EngineRelease
 from enginemem.tensors import held_bytes, narrowed
 
@@ -56,14 +57,39 @@ def record(model: Architecture, release: EngineRelease, derivation: Derivation, 
         "embedding",
         role="add",
     )
-    total = linear + rest
+    total, expression = linear + rest, "linear + sixteen_bit"
+    summed: dict[str, Operand] = {"linear": (linear, "bytes"), "sixteen_bit": (rest, "bytes")}
+    encoder = _record_encoder(model, derivation)
+    if encoder:
+        total, expression = total + encoder, f"{expression} + vision"
+        summed["vision"] = (encoder, "bytes")
     derivation.add(
         "weights.total",
         "Weights on one GPU",
-        "linear + sixteen_bit",
+        expression,
         total,
         "bytes",
-        {"linear": (linear, "bytes"), "sixteen_bit": (rest, "bytes")},
+        summed,
         "weights",
+        note=f"{UNSIZED[0].upper()}{UNSIZED[1:]}." if model.vision is not None and not encoder else None,
     )
     return total
+
+
+def _record_encoder(model: Architecture, derivation: Derivation) -> int:
+    """The vision encoder's bytes, whole on every GPU: an assumption, since no text of the release says how it is cut."""
+    if model.vision is None or not sized(model.vision):
+        return 0
+    stored = model.vision.inventory.stored_bytes
+    derivation.add(
+        "weights.vision",
+        "Vision encoder with its projector, assumed whole",
+        "stored",
+        stored,
+        "bytes",
+        {"stored": (stored, "bytes")},
+        "vision",
+        role="add",
+        note="An assumption: whole on every GPU, in the checkpoint's types; how the release cuts it is not known here.",
+    )
+    return stored

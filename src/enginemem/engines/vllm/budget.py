@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from enginemem.derivation import Operand
+from enginemem.encoder import AT_WORK
 from enginemem.engines.vllm.resolve import Setup
 from enginemem.engines.vllm.run import Run, StopPlan, does_not_fit, refused
 from enginemem.units import Exact, gb
@@ -107,6 +108,8 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
         "available_memory",
         role="subtract",
     )
+    # The profile run sends the largest images (or videos) of a step through the encoder first.
+    work = f"{AT_WORK} on its largest inputs, " if run.scenario.model.vision is not None else ""
     steps.add(
         "budget.runtime",
         "Runtime memory",
@@ -114,9 +117,9 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
         runtime,
         "bytes",
         {"assumption": (runtime, "bytes")},
-        "runtime",
+        *(("runtime", "encoder_profile") if work else ("runtime",)),
         role="subtract",
-        note="an assumption: activation peak, graphs, buffers; without the CUDA context",
+        note=f"an assumption: activation peak, {work}graphs, buffers; without the CUDA context",
     )
     pool = available_bytes(requested=requested, weights=weights, runtime=runtime)
     operands: dict[str, Operand] = {

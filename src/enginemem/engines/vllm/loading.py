@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enginemem.derivation import Operand
+from enginemem.encoder import NARROWED, UNSIZED, sized
 from enginemem.engines.vllm.compressed import is_compressed
 from enginemem.engines.vllm.run import Run, refused
+from enginemem.engines.vllm.vision import encoder_share
 from enginemem.engines.vllm.weights import (
     BYTES_16BIT,
     BYTES_FP8,
@@ -97,7 +99,12 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
     if sinks:
         total, expression = total + sinks, f"{expression} + sink_padding"
         operands["sink_padding"] = (sinks, "bytes")
-    steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters")
+    encoder = _record_encoder(run, narrowed=linear_bytes == BYTES_FP8)
+    if encoder:
+        total, expression = total + encoder, f"{expression} + vision"
+        operands["vision"] = (encoder, "bytes")
+    note = UNSIZED if model.vision is not None and not encoder else None
+    steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters", note=note)
     _record_buffers(run)
     return total
 
@@ -130,6 +137,35 @@ def _record_sinks(run: Run) -> int:
         role="add",
     )
     return value
+
+
+def _record_encoder(run: Run, *, narrowed: bool) -> int:
+    """Record the vision encoder's bytes on one GPU and return them; 0 where there is none or its size is not known."""
+    vision, multiple = run.scenario.model.vision, run.release.integer("vocabulary_multiple")
+    if vision is None or not sized(vision):
+        return 0
+    share = encoder_share(vision, tp=run.scenario.tp, vocabulary_multiple=multiple)
+    if share.problem is not None:
+        raise refused(share.problem)
+    spread = "held whole by every GPU" if share.spread < run.scenario.tp else "cut over the GPUs by default"
+    note = (
+        f"{spread}; --language-model-only leaves it out"
+        if run.scenario.tp > 1
+        else "--language-model-only leaves it out"
+    )
+    run.steps.add(
+        "weights.vision",
+        "Vision encoder with its projector",
+        "cut + copied",
+        share.bytes.total,
+        "bytes",
+        {"cut": (share.bytes.cut, "bytes"), "copied": (share.bytes.copied, "bytes")},
+        "vision_weights",
+        "vision_cut",
+        role="add",
+        note=f"{note}; {NARROWED}" if narrowed else note,
+    )
+    return share.bytes.total
 
 
 def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) -> None:

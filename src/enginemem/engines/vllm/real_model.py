@@ -13,8 +13,10 @@ from enginemem.engines.vllm.budget import requested_bytes
 from enginemem.engines.vllm.costs import merged_rows
 from enginemem.engines.vllm.defaults import engine_defaults
 from enginemem.engines.vllm.layout import KvGroup, KvRow, kv_groups, max_in_flight_tokens
+from enginemem.engines.vllm.length import model_length
 from enginemem.engines.vllm.loading import buffer_rules
 from enginemem.engines.vllm.pool import KvPool, KvShortage, as_fields, size_kv_cache
+from enginemem.engines.vllm.resolve import unscaled_types
 from enginemem.engines.vllm.rows import model_rows
 from enginemem.engines.vllm.run import not_modeled
 from enginemem.engines.vllm.weights import loaded, pipeline_layers
@@ -57,7 +59,7 @@ def built(release: EngineRelease, model: Architecture, request: Request) -> dict
         vocabulary_multiple=release.integer("vocabulary_multiple"),
     )
     held = [rank.parameter_bytes + rank.buffers for rank in ranks]
-    length = request.arguments.get("max_model_len", model.max_position)
+    length = request.arguments.get("max_model_len", model_length(model, unscaled_types(release)).default)
     defaults = engine_defaults(
         release,
         nvml_total=gpu.smi_total or gpu.cuda_total or request.total_bytes,

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from enginemem.derivation import Operand
 from enginemem.engines.plan import Resolved, SetBy
 from enginemem.engines.vllm.attention import check_types, kv_element, record_attention
+from enginemem.engines.vllm.length import model_length
 from enginemem.engines.vllm.run import Run, not_modeled, refused
 from enginemem.engines.vllm.weights import BYTES_16BIT, BYTES_FP8
 from enginemem.hardware import Gpu, smi_over_cuda_bound
@@ -158,26 +159,42 @@ def _set_by(given: object) -> SetBy:
     return "default" if given is None else "user"
 
 
+def unscaled_types(release: EngineRelease) -> tuple[str, ...]:
+    """Rope types whose factor the release leaves out of the length."""
+    return tuple([row["rope_type"] for row in release.tables["unscaled_ropes"]])
+
+
 def _max_model_len(run: Run) -> int:
     """The longest sequence: the model's own, or the user's if the model reaches it."""
     model, given = run.scenario.model, run.scenario.integer("max_model_len")
-    known = [row["rope_type"] for row in run.release.tables["unscaled_ropes"]]
-    if model.rope_type is not None and model.rope_type not in known:
-        raise not_modeled(f"rope type {model.rope_type} scales the maximum length by a factor that is not known here")
-    if given is not None and given > model.max_position:
-        raise refused(f"max_model_len {given:,} is above the model's own {model.max_position:,}: give at most that")
-    value = model.max_position if given is None else given
-    operands: dict[str, Operand] = {"model": (model.max_position, "tokens")}
+    known = run.release.values["rope_types"]
+    for rope in model.ropes:
+        if rope.type is not None and rope.type not in known:
+            raise not_modeled(f"the release's get_rope knows no rope type {rope.type}")
+    length = model_length(model, unscaled_types(run.release))
+    if given is not None and given > length.stated * length.factor:
+        raise refused(f"max_model_len {given:,} is above the model's own {length.limit:,}: give at most that")
+    value = length.default if given is None else given
+    operands: dict[str, Operand] = {"model": (length.stated, "tokens")}
+    expression, note = "model", None
+    if given is None and length.default != length.limit:
+        operands, note = {"original": (length.default, "tokens")}, f"LongRoPE; on request up to {length.limit:,} tokens"
+        expression = "original"
+    elif length.factor != 1:
+        operands["factor"] = (length.factor, "")
+        expression, note = "int(model * factor)", "the trained length, stretched by its rope factor"
     if given is not None:
         operands["given"] = (given, "tokens")
+        expression = f"min(given, {expression})"
     run.steps.add(
         "resolve.max_model_len",
         "Maximum model length",
-        "model" if given is None else "min(given, model)",
+        expression,
         value,
         "tokens",
         operands,
         "max_model_len",
+        note=note,
     )
     run.plan.resolved["max_model_len"] = Resolved(value, _set_by(given))
     return value

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from enginemem.architecture import Architecture, Rope
+from enginemem.architecture import Architecture
+from enginemem.engines.vllm.length import rope_positions
 from enginemem.memo import per_model
 from enginemem.tensors import (
     BF16,
@@ -138,15 +139,6 @@ def weight_bytes(
             else:
                 small += count
     return WeightBytes(linear, embedding, head, small, scaled)
-
-
-def rope_positions(rope: Rope) -> int:
-    """Rows of a rotary cache: trained positions, stretched by linear scaling, or what YaRN reaches from its start."""
-    if rope.type == "linear":
-        return int(rope.positions * rope.factor)
-    if rope.type in ("yarn", "deepseek_yarn") and rope.original is not None:
-        return int(rope.original * rope.factor)
-    return rope.positions
 
 
 def buffer_bytes(*, positions: int, rotary_size: int, element_bytes: int, layers: int, scale_bytes: int) -> int:
