@@ -144,7 +144,7 @@ def test_class_that_the_cuda_total_leaves_open_is_not_guessed() -> None:
     result = plan(gpu="h100-pcie", cuda_total="68GiB")
     assert result.status == "not_modeled"
     assert result.reason is not None
-    assert "--smi-total" in result.reason
+    assert "give smi_total" in result.reason
     given = plan(gpu="h100-pcie", cuda_total="68GiB", **knob(max_num_seqs=64, max_num_batched_tokens=4096))
     assert given.status == "ok"
 
@@ -153,7 +153,7 @@ def test_unknown_cuda_total_names_the_input_that_supplies_it() -> None:
     result = plan(gpu="gb300")
     assert result.status == "not_modeled"
     assert result.reason is not None
-    assert "--cuda-total" in result.reason
+    assert "give cuda_total" in result.reason
 
 
 def test_parts_of_other_vendors_are_not_modeled() -> None:
@@ -224,7 +224,7 @@ def test_decode_above_the_largest_graph_replays_nothing() -> None:
     result = plan(prompt=100, mean_output=10, max_tokens=10)
     assert (result.running, result.in_graph, result.largest_decode_graph) == (1024, False, 512)
     assert result.graph_note is not None
-    assert result.graph_note.startswith("a decode step of 1,024 requests runs compiled code without replay")
+    assert result.graph_note.startswith("A decode step of 1,024 requests runs compiled code without replay")
 
 
 def test_kv_heads_are_split_then_replicated() -> None:

@@ -15,7 +15,7 @@ from enginemem.engines.sglang.resolve import Configuration
 from enginemem.engines.sglang.run import Part, Run, StopPlan
 from enginemem.engines.sglang.states import record_states
 from enginemem.engines.sglang.weights import WIDE, weights
-from enginemem.units import GIB
+from enginemem.units import GIB, gb
 
 
 def record_reserve(
@@ -65,7 +65,7 @@ def record_reserve(
         expression = "float(decode * each_decode + prefill)"
         operands["prefill"] = (reserve.graphs.prefill, "MiB")
         note = (
-            "latent attention: one figure for all prefill graphs" if model.mla else "no prefill graphs for this class"
+            "Latent attention: one figure for all prefill graphs." if model.mla else "No prefill graphs for this class."
         )
     steps.add(
         "reserve.graphs",
@@ -120,7 +120,7 @@ def record_reserve(
         "",
         operands,
         "fraction",
-        note="lowered for the vision encoder, by its size" if model.vision is not None else None,
+        note="Lowered for the vision encoder, by its size." if model.vision is not None else None,
     )
 
 
@@ -159,13 +159,21 @@ def record_weights(run: Run) -> int:
     if found.copies:
         operands["latent_copies"] = (found.copies, "bytes")
         expression += " + latent_copies"
-    note = "parameters only: the engine measures the drop of free memory"
+    note = "Parameters only: the engine itself measures by how much the free memory drops."
     if each < WIDE:
-        note = "embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted"
+        note = "Embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted."
     elif stored:
-        note = f"matrices as the checkpoint's {scenario.model.quantization} quantisation stores them"
+        note = f"Matrices as the checkpoint's {scenario.model.quantization} quantisation stores them."
     steps.add(
-        "weights.total", "Weights", expression, found.total, "bytes", operands, "weights", "vocabulary", note=note
+        "weights.total",
+        "Weights per GPU",
+        expression,
+        found.total,
+        "bytes",
+        operands,
+        "weights",
+        "vocabulary",
+        note=note,
     )
     return found.total
 
@@ -198,7 +206,8 @@ def record_budget(
     if before <= 0 or after <= 0:
         raise StopPlan(
             "does_not_fit",
-            f"the weights take {held:.2f} GiB and {max(before, 0.0):.2f} GiB are free: use more GPUs or a larger one",
+            f"weights of {gb(weight_bytes)} per GPU, and {gb(max(0, part.total - preload))} are free: "
+            "use more GPUs or a larger one",
             binds="does_not_fit",
         )
     slack = granted.slack_gib(before, fraction)
@@ -212,7 +221,7 @@ def record_budget(
         operands,
         "profile",
         role="subtract",
-        note="activations, CUDA graphs, workspaces and the request table come out of the slack; the pool never shrinks",
+        note="Activations, CUDA graphs, workspaces and the request table come out of the slack; the pool never shrinks.",
     )
     operands = {"after": (after, "GiB"), "slack": (slack, "GiB"), "gib": gib}
     expression, rest = "after - slack", after - slack
@@ -227,7 +236,7 @@ def record_budget(
         expression, rest = f"{expression} - (slots + 1) * state / gib", states.rest
         operands |= {"slots": (states.slots, "slots"), "state": (states.bytes_each, "bytes")}
     pool = granted.pool_bytes(rest)
-    steps.add("budget.pool", "KV pool", f"int(({expression}) * gib)", pool, "bytes", operands, "profile")
+    steps.add("budget.pool", "KV pool per GPU", f"int(({expression}) * gib)", pool, "bytes", operands, "profile")
     if rest <= 0:
         least = granted.no_memory(run.release, before, after)
         raise StopPlan(

@@ -62,7 +62,7 @@ def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None
     if declared == "nvfp4" and capability[0] != major:
         return NotModeled(
             f"an NVFP4 KV cache is documented for compute capability {major}.x only; {gpu.name} has "
-            f"{capability[0]}.{capability[1]}: choose --kv-dtype fp8 or bf16"
+            f"{capability[0]}.{capability[1]}: choose kv_dtype fp8 or bf16"
         )
     if model.rope_type is not None and model.rope_type not in release.values["rope_types_with_their_own_length"]:
         return NotModeled(f"the length of {model.name} follows from its rope factor, which is not in the data")
@@ -119,7 +119,7 @@ def resolve(scenario: Scenario, release: EngineRelease, plan: EnginePlan, deriva
     resolved["max_num_tokens"] = Resolved(tokens, set_by)
     derivation.add(
         "resolve.step_token_budget",
-        "Token budget of one step",
+        "Step token budget",
         "min(max_num_tokens, max_seq_len * max_batch_size)",
         tokens,
         "tokens",

@@ -59,7 +59,7 @@ def record(model: Architecture, release: EngineRelease, derivation: Derivation, 
     total = linear + rest
     derivation.add(
         "weights.total",
-        "Weights on one GPU",
+        "Weights per GPU",
         "linear + sixteen_bit",
         total,
         "bytes",

@@ -180,7 +180,7 @@ def record_attention(run: Run) -> int:
     asked = kv_dtype if model.kv_cache_dtype else scenario.text("kv_dtype")
     backend = model_backend(release, model, capability=capability, kv_dtype=asked, block_size=given)
     block = default_block_size(release, backend) if given is None else given
-    note = f"attention backend {backend}"
+    note = f"Attention backend {backend}"
     if any(spec.kind == "recurrent" for spec in model.layers):
         note += "; the recurrent states raise it to the block of the layout"
     if capability_level(capability) < release.integer("bf16_capability"):
@@ -195,7 +195,7 @@ def record_attention(run: Run) -> int:
         {name: (block, "tokens")},
         "block_size",
         "backend_order",
-        note=note,
+        note=note + ".",
     )
     plan.page_tokens = block
     plan.resolved["block_size"] = Resolved(block, "default" if given is None else "user")

@@ -60,7 +60,7 @@ def record_requested(run: Run, *, total: Exact, utilization: float) -> int:
         {"total": (total, "bytes"), "utilization": (utilization, "")},
         "request_memory",
         "cache_config",
-        note="the engine refuses to start when less is free once the CUDA context is up",
+        note="The engine refuses to start when less is free once the CUDA context is up.",
     )
     if requested >= total:
         raise refused(
@@ -82,7 +82,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
             "bytes",
             {"blocks": (setup.forced_blocks, "blocks"), "block_bytes": (block_bytes, "bytes")},
             "blocks",
-            note="given as blocks: the budget does not enter",
+            note="Given as blocks: the budget does not enter.",
         )
         return pool
     if setup.forced_bytes:
@@ -94,7 +94,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
             "bytes",
             {"given": (setup.forced_bytes, "bytes")},
             "available_memory",
-            note="given outright: the share of the GPU and the runtime memory do not enter",
+            note="Given outright: the share of the GPU and the runtime memory do not enter.",
         )
         return setup.forced_bytes
     steps.add(
@@ -116,7 +116,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
         {"assumption": (runtime, "bytes")},
         "runtime",
         role="subtract",
-        note="an assumption: activation peak, graphs, buffers; without the CUDA context",
+        note="An assumption: activation peak, graphs and buffers, without the CUDA context.",
     )
     pool = available_bytes(requested=requested, weights=weights, runtime=runtime)
     operands: dict[str, Operand] = {

@@ -44,7 +44,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
         "embedding": (weights.embedding, "bytes"),
         "head": (weights.head, "bytes"),
     }
-    note = "the head shares the embedding's matrix" if model.tied_embeddings else None
+    note = "The head shares the embedding's matrix." if model.tied_embeddings else None
     matrices = 1 if model.tied_embeddings else 2
     held = weights.embedding // (BYTES_16BIT * model.hidden_size)
     expression = "embedding + head"
@@ -85,11 +85,11 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
             {"copies": (copies, "bytes")},
             "parameters",
             role="add",
-            note="unpacked after loading, beside the stored matrices",
+            note="Unpacked after loading, beside the stored matrices.",
         )
         total, expression = total + copies, f"{expression} + latent_copies"
         operands["latent_copies"] = (copies, "bytes")
-    steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters")
+    steps.add("weights.total", "Weights per GPU", expression, total, "bytes", operands, "parameters")
     _record_buffers(run)
     return total
 
@@ -100,7 +100,7 @@ def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) 
     operands: dict[str, Operand] = {"parameters": (weights.linear // each, "parameters"), "bytes_each": (each, "bytes")}
     if quantised:
         operands = {"elements": (weights.linear - weights.scales, "bytes"), "scales": (weights.scales, "bytes")}
-    note = "no scales counted" if each == BYTES_FP8 else None
+    note = "FP8: one byte a parameter, scales not counted." if each == BYTES_FP8 else None
     run.steps.add(
         "weights.linear",
         "Matrices of the layers",
@@ -110,7 +110,7 @@ def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) 
         operands,
         "parameters",
         role="add",
-        note=f"stored as the checkpoint's {run.scenario.model.quantization} quantisation says" if quantised else note,
+        note=f"Stored as the checkpoint's {run.scenario.model.quantization} quantisation says." if quantised else note,
     )
 
 
@@ -128,7 +128,7 @@ def _record_small(run: Run, small: int) -> None:
         else {"parameters": (small // BYTES_16BIT, "parameters"), "bytes_each": (BYTES_16BIT, "bytes")},
         "parameters",
         role="add",
-        note="some of them in 32 bits" if wide else None,
+        note="Some of them in 32 bits." if wide else None,
     )
 
 
@@ -162,5 +162,5 @@ def _record_buffers(run: Run) -> None:
         operands if usual else {"rotary_caches": (caches, "bytes"), "others": (others, "bytes")},
         "rope_cache",
         "quant_scales",
-        note="the engine counts them as loaded; the published budget does not subtract them on their own",
+        note="The engine counts them as loaded; the published budget does not subtract them on their own.",
     )

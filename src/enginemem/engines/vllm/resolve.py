@@ -100,11 +100,11 @@ def class_total(gpu: Gpu, minimums: Sequence[int]) -> tuple[Exact, str | None]:
     if gpu.smi_total is not None:
         return gpu.smi_total, None
     if gpu.cuda_total is None:
-        raise not_modeled(f"{gpu.name}: no nvidia-smi total known; give --smi-total")
+        raise not_modeled(f"the nvidia-smi total of {gpu.name} is not known: give smi_total")
     highest = gpu.cuda_total * smi_over_cuda_bound()
     if any(gpu.cuda_total < minimum <= highest for minimum in minimums):
-        raise not_modeled(f"{gpu.name}: the defaults depend on the nvidia-smi total; give --smi-total")
-    return gpu.cuda_total, "no nvidia-smi total known: every total that goes with this CUDA total is of the same class"
+        raise not_modeled(f"the defaults of {gpu.name} depend on its nvidia-smi total: give smi_total")
+    return gpu.cuda_total, "No nvidia-smi total known: every total that goes with this CUDA total is of the same class."
 
 
 def resolve(run: Run) -> Setup:
@@ -113,7 +113,7 @@ def resolve(run: Run) -> Setup:
     if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
         raise not_modeled(f"{gpu.name}: the rules here are those of NVIDIA GPUs")
     if gpu.cuda_total is None:
-        raise not_modeled(f"{gpu.name}: no CUDA total known; give --cuda-total")
+        raise not_modeled(f"the CUDA total of {gpu.name} is not known: give cuda_total")
     check_types(scenario, run.release)
     length = _max_model_len(run)
     sizes = _batch(run, length)

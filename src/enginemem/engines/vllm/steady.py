@@ -82,7 +82,7 @@ def _record_output(run: Run, traffic: Traffic) -> OutputMoments:
         "tokens",
         operands,
         "steady_law",
-        note="longer outputs are in flight for longer",
+        note="Longer outputs are in flight for longer.",
     )
     return moments
 
@@ -164,7 +164,7 @@ def _record_held(
         "blocks",
         operands,
         "steady_law",
-        note="a state takes one block; attention blocks are counted whole, up to the token in progress"
+        note="A state takes one block; attention blocks are counted whole, up to the token in progress."
         if states
         else None,
     )
@@ -224,7 +224,7 @@ def _record_limits(
         "steady_law",
         "admission",
         role="limit",
-        note="free on average, beside the watermark: half of what the next request needs, more if it then holds less",
+        note="Free on average, beside the watermark: half of what the next request needs, more if it then holds less.",
     )
     steps.add(
         "admission.steady_budget",
@@ -235,7 +235,7 @@ def _record_limits(
         budget,
         "steady_law",
         role="limit",
-        note="prefills end at block boundaries: half a block of a full step stays empty" if len(budget) > 3 else None,
+        note="Prefills end at block boundaries: half a block of a full step stays empty." if len(budget) > 3 else None,
     )
     steps.add(
         "admission.steady",
@@ -249,5 +249,5 @@ def _record_limits(
             "request_cap": (limits.cap, "requests"),
         },
         "steady_law",
-        note="under an endless backlog; preemption is part of it",
+        note="Under an endless backlog; preemption is part of it.",
     )
