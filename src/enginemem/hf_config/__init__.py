@@ -12,7 +12,7 @@ from enginemem.architecture import Architecture, Experts, LayerSpec, Rope, Visio
 from enginemem.hf_config.defaults import WithDefaults, with_defaults
 from enginemem.hf_config.families import FAMILIES, Family
 from enginemem.hf_config.fields import MOST_TOKENS, Fields, UnknownArchitecture
-from enginemem.hf_config.quantization import Quantization
+from enginemem.hf_config.quantization import Quantization, stated
 from enginemem.hf_config.readers import READERS, quantization_reader
 from enginemem.hf_config.shape import Decoded, Layer
 from enginemem.hf_config.vision import read_vision
@@ -22,6 +22,10 @@ from enginemem.units import gb
 
 # Scalings whose factor leaves max_position_embeddings as it is, beside those that the engines' own tables name.
 _PLAIN_ROPES = ("default", "mrope", "proportional")
+
+_UNREAD = (
+    "hf_quant_config.json was not read: config.json has a quantization_config of its own, and vLLM and SGLang take that"
+)
 
 
 def parse(config: object, hf_quant_config: object = None) -> Architecture:
@@ -36,7 +40,8 @@ def parse(config: object, hf_quant_config: object = None) -> Architecture:
     ropes = _ropes(fields, family, decoded)
     fields.check()
     taken = fields.values.note if isinstance(fields.values, WithDefaults) else ""
-    decoded = decoded._replace(notes=(*decoded.notes, taken)) if taken else decoded
+    unread = _UNREAD if extra is not None and stated(outer, extra) is not None else ""
+    decoded = decoded._replace(notes=(*decoded.notes, *[note for note in (taken, unread) if note]))
     return _assembled(outer, family, decoded, quantization, ropes)
 
 
