@@ -231,7 +231,7 @@ def record_budget(
     if images:
         expression, rest = f"{expression} - images", rest - images
         operands["images"] = (images, "GiB")
-    states = record_states(run, model, options, config, rest=rest)
+    states = record_states(run, model, options, config, rest=rest) if rest > 0 else None
     if states is not None:
         expression, rest = f"{expression} - (slots + 1) * state / gib", states.rest
         operands |= {"slots": (states.slots, "slots"), "state": (states.bytes_each, "bytes")}

@@ -75,7 +75,7 @@ def record_configuration(run: Run, model: ModelFacts, options: Options, part: Pa
     if config.chunked_prefill_size > 0 and config.chunked_prefill_size % config.page_size:
         raise StopPlan(
             "refused",
-            f"sglang.chunked_prefill_size {config.chunked_prefill_size:,} is no multiple of the page of "
+            f"the chunked_prefill_size of {config.chunked_prefill_size:,} is no multiple of the page of "
             f"{config.page_size} tokens",
         )
     _note_resolved(run, options, config)

@@ -26,7 +26,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
 }
 """Named rules that the expressions of this engine's steps call, beside derivation.FUNCTIONS."""
 
-_SHARE_TOO_LARGE = "free_gpu_memory_fraction must be below {bound:g}: an assertion stops the start-up"
+_SHARE_TOO_LARGE = "the free_gpu_memory_fraction must be below {bound:g}: an assertion stops the start-up"
 
 
 def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:

@@ -151,7 +151,7 @@ def latent_backend(release: EngineRelease, *, capability: tuple[int, int], kv_dt
             return name
     kind = "sparse latent" if sparse else "latent"
     raise not_modeled(
-        f"{kind} attention with a {kv_dtype} cache on compute capability {capability[0]}.{capability[1]}: which backend "
+        f"{kind} attention with KV type {kv_dtype} on compute capability {capability[0]}.{capability[1]}: which backend "
         "serves it is not known here"
     )
 

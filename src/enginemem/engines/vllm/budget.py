@@ -64,7 +64,7 @@ def record_requested(run: Run, *, total: Exact, utilization: float) -> int:
     )
     if requested >= total:
         raise refused(
-            "gpu_memory_utilization asks for the whole GPU, of which the CUDA context already holds a part: lower it"
+            "this gpu_memory_utilization asks for the whole GPU, of which the CUDA context already holds a part: lower it"
         )
     return requested
 

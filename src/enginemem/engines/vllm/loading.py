@@ -9,7 +9,6 @@ from enginemem.engines.vllm.weights import (
     BYTES_FP8,
     BufferRules,
     WeightBytes,
-    block_scale_problem,
     buffer_bytes,
     latent_copies,
     layer_buffers,
@@ -17,6 +16,7 @@ from enginemem.engines.vllm.weights import (
     weight_bytes,
 )
 from enginemem.release import EngineRelease
+from enginemem.tensors import uneven_blocks
 
 
 def buffer_rules(release: EngineRelease) -> BufferRules:
@@ -34,7 +34,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
     """Record the parameters on one GPU and the buffers that the runtime assumption has to cover; returns the
     parameter bytes. `linear_bytes` None: the layers' matrices as the checkpoint stores them."""
     model, steps, tp = run.scenario.model, run.steps, run.scenario.tp
-    problem = block_scale_problem(model, tp=tp) if linear_bytes is None else None
+    problem = uneven_blocks(model.inventory, tp=tp) if linear_bytes is None else None
     if problem is not None:
         raise refused(problem)
     multiple = run.release.integer("vocabulary_multiple")

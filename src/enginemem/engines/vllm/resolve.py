@@ -111,7 +111,7 @@ def resolve(run: Run) -> Setup:
     """Resolve everything that does not depend on memory; raises StopPlan where the engine or our knowledge ends."""
     scenario, plan, gpu = run.scenario, run.plan, run.scenario.gpu
     if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
-        raise not_modeled(f"{gpu.name}: the rules here are those of NVIDIA GPUs")
+        raise not_modeled(f"only NVIDIA GPUs are modeled; {gpu.name} is none")
     if gpu.cuda_total is None:
         raise not_modeled(f"the CUDA total of {gpu.name} is not known: give cuda_total")
     check_types(scenario, run.release)
@@ -150,7 +150,7 @@ def _shares(run: Run) -> tuple[float, float]:
     plan.resolved["gpu_memory_utilization"] = Resolved(utilization, _set_by(given))
     plan.resolved["watermark"] = Resolved(watermark, _set_by(kept))
     if watermark >= release.number("watermark_limit"):
-        raise refused("watermark must be below 1: it is the share of the blocks kept free at admission")
+        raise refused("the watermark must be below 1: it is the share of the blocks kept free at admission")
     return utilization, watermark
 
 
@@ -165,7 +165,9 @@ def _max_model_len(run: Run) -> int:
     if model.rope_type is not None and model.rope_type not in known:
         raise not_modeled(f"rope type {model.rope_type} scales the maximum length by a factor that is not known here")
     if given is not None and given > model.max_position:
-        raise refused(f"max_model_len {given:,} is above the model's own {model.max_position:,}: give at most that")
+        raise refused(
+            f"the max_model_len of {given:,} is above the model's own {model.max_position:,}: give at most that"
+        )
     value = model.max_position if given is None else given
     operands: dict[str, Operand] = {"model": (model.max_position, "tokens")}
     if given is not None:
@@ -229,7 +231,8 @@ def _batch(run: Run, length: int) -> BatchSizes:
     _record_batch(run, sizes, default_tokens=default_tokens, default_requests=default_requests, cap=cap, length=length)
     if sizes.max_num_batched_tokens < sizes.max_num_seqs:
         raise refused(
-            f"max_num_batched_tokens {sizes.max_num_batched_tokens:,} is below max_num_seqs {sizes.max_num_seqs:,}: "
+            f"the max_num_batched_tokens of {sizes.max_num_batched_tokens:,} is below the max_num_seqs of "
+            f"{sizes.max_num_seqs:,}: "
             "raise the one or lower the other"
         )
     return sizes

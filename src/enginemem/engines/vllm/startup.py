@@ -95,8 +95,8 @@ def check_state_blocks(run: Run, setup: Setup, costs: Costs) -> None:
     blocks = run.plan.blocks or 0
     if costs.state_bytes and setup.request_cap > blocks:
         raise refused(
-            f"max_num_seqs ({setup.request_cap:,}) exceeds available Mamba cache blocks ({blocks:,}): each decoding "
-            f"request needs one, so give a max_num_seqs of at most {blocks:,}"
+            f"the max_num_seqs of {setup.request_cap:,} is above the {blocks:,} Mamba cache blocks: each decoding request "
+            f"needs one, so give a max_num_seqs of at most {blocks:,}"
         )
 
 
