@@ -60,6 +60,8 @@ def test_every_step_has_units_sources_and_its_engine_in_front(engine: str) -> No
             assert step.label, step.id
             assert all(isinstance(unit, str) for _, unit in step.operands.values()), (step.id, inputs)
             assert step.sources or step.id.split(".")[1] in UNSOURCED, step.id
+            # One style in all ledgers: a note is a sentence or several.
+            assert step.note is None or (step.note[0] == step.note[0].upper() and step.note.endswith(".")), step.note
 
 
 @pytest.mark.parametrize("engine", ENGINES)

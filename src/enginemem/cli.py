@@ -174,6 +174,13 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
+def _print_notes(scenario: Scenario) -> None:
+    """What was left out of a configuration of the user's own, or taken for granted."""
+    if scenario.has_own_model:
+        for note in scenario.model.notes:
+            click.echo(f"{scenario.model.name}: {note}.")
+
+
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="enginemem")
 def main() -> None:
@@ -199,6 +206,7 @@ def compare_command(form: str | None, link: str | None, knobs: tuple[str, ...], 
         click.echo(comma_separated(comparison), nl=False)
     else:
         terminal.print_comparison(_console(), comparison)
+        _print_notes(comparison.scenario)
 
 
 @main.command("explain")
@@ -212,6 +220,7 @@ def explain_command(engine: str, as_json: bool, link: str | None, knobs: tuple[s
         _print_json(plan_document(comparison.engines[engine]))
     else:
         terminal.print_ledger(_console(), comparison, engine)
+        _print_notes(comparison.scenario)
 
 
 @main.command("worked")

@@ -102,8 +102,9 @@ def _carried(config: object, quant: object, *, name: str) -> str:
     own = config.reduced() if isinstance(config, _Seen) else {}
     own.pop(_NAME, None)
     whole = {"config": {**own, _NAME: name} if name else own}
-    if isinstance(quant, _Seen) and (extra := quant.reduced()):
-        whole["quant_config"] = extra
+    if isinstance(quant, _Seen):
+        # Empty where it does not count: the link then says, as the files do, that there was one.
+        whole["quant_config"] = quant.reduced()
     try:
         return json.dumps(whole, separators=(",", ":"), default=_plain)
     except RecursionError:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from enginemem.architecture import Vision
 from enginemem.tensors import Inventory, Split, Tensor, held_bytes, splitting_problem
 
-NARROWED = "in the checkpoint's types; an option that narrows matrices at load may reach it too: an estimate"
-UNSIZED = "without the vision encoder, whose size does not follow from this configuration"
+NARROWED = "In the checkpoint's types; an option that narrows matrices at load may reach it too: an estimate."
+UNSIZED = "Without the vision encoder, whose size does not follow from this configuration."
 AT_WORK = "the vision encoder at work"
 
 

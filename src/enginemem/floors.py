@@ -70,7 +70,7 @@ def _add_decode(scenario: Scenario, plan: EnginePlan, *, bandwidth: int, weights
             "bandwidth": (bandwidth, "B/s"),
         },
         hardware_source(scenario.gpu.id, "memory_bandwidth"),
-        note="weights and KV read once, context = prompt + half the mean output; nothing else is counted",
+        note="Weights and KV are read once, context = prompt + half the mean output; nothing else is counted.",
     )
     plan.derivation.add(
         "roofline.output",

@@ -275,6 +275,8 @@ class InputTable:
                 errors.append(FieldError(key, shown(raw), str(problem)))
             except ValueError:
                 names = () if field.choices is None else field.choices()
+                # Of numbers the nearest in spelling is no help: 17 is not meant to be 1.
+                names = tuple([name for name in names if not name.isdigit()])
                 errors.append(FieldError(key, shown(raw), field.allowed, nearest(str(raw), names) if names else None))
         if errors:
             raise InvalidInputs(errors)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from enginemem.architecture import Architecture, find_model, load_model, model_ids
 from enginemem.hardware import Gpu, gpu_ids, load_gpu
-from enginemem.inputs import MAX_BYTES, FieldError, Input, InputTable, InputValue, InvalidInputs
+from enginemem.inputs import MAX_BYTES, MAX_TOKENS, FieldError, Input, InputTable, InputValue, InvalidInputs, Kind
 from enginemem.traffic import Shape
 from enginemem.units import Exact, quantity_text
 
@@ -21,13 +21,26 @@ def _fixed(*names: str) -> tuple[str, ...]:
     return names
 
 
-def _count(key: str, label: str, default: str, help_text: str, section: str, **more: object) -> Input:
-    return Input(key, label, "count", "tokens", default, help_text, section, low=1, **more)  # type: ignore[arg-type]
+def _count(key: str, label: str, default: str, help_text: str, section: str, *, auto: bool = False) -> Input:
+    return Input(key, label, "count", "tokens", default, help_text, section, low=1, auto=auto)
 
 
-def _knob(key: str, kind: str, unit: str, help_text: str, option: str, **more: object) -> Input:
+def _knob(
+    key: str,
+    kind: Kind,
+    unit: str,
+    help_text: str,
+    option: str,
+    *,
+    low: Exact = 0,
+    high: Exact = MAX_TOKENS,
+    low_open: bool = False,
+    choices: Callable[[], tuple[str, ...]] | None = None,
+) -> Input:
     engine, name = key.split(".")
-    return Input(key, name, kind, unit, "auto", help_text, engine, auto=True, option=option, **more)  # type: ignore[arg-type]
+    return Input(
+        key, name, kind, unit, "auto", help_text, engine, low, high, low_open, choices, auto=True, option=option
+    )
 
 
 PLAN_INPUTS = InputTable(

@@ -183,3 +183,25 @@ def test_a_name_is_short_and_tells_no_path(given: str, name: str) -> None:
 def test_an_own_model_is_called_what_its_file_calls_it(given: object, hub_id: str, name: str) -> None:
     model = Architecture.from_hf_config({**TINY, "_name_or_path": given})
     assert (model.hub_id, model.name) == (hub_id, name)
+
+
+def test_a_quantisation_in_the_configuration_counts_in_place_of_the_file() -> None:
+    config, quant = {**TINY, "quantization_config": {"quant_method": "fp8"}}, {"quantization": {"quant_algo": "NVFP4"}}
+    alone, both = Architecture.from_hf_config(config), Architecture.from_hf_config(config, hf_quant_config=quant)
+    assert any("hf_quant_config.json was not read" in note for note in both.notes)
+    assert both._replace(notes=(), configuration="") == alone._replace(notes=(), configuration="")
+    assert from_link(Scenario.of_model(both).link()).model == both
+
+
+def test_formats_by_layer_that_stand_in_the_file_alone_are_read_there() -> None:
+    names = {
+        f"model.layers.{index}.mlp.{part}_proj": {"quant_algo": "FP8"} for index in (0, 1) for part in ("up", "down")
+    }
+    stated = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
+    quant = {"quantization": {"quant_algo": "MIXED_PRECISION", "quantized_layers": names}}
+    model = Architecture.from_hf_config({**TINY, "quantization_config": stated}, hf_quant_config=quant)
+    assert model == Architecture.from_hf_config(TINY, hf_quant_config=quant)._replace(configuration=model.configuration)
+    assert model.quantization == "modelopt"
+    assert not any("was not read" in note for note in model.notes)
+    whole = Architecture.from_hf_config({**TINY, "quantization_config": {**stated, "quantized_layers": names}})
+    assert whole.inventory == model.inventory

@@ -130,3 +130,10 @@ def test_assumptions_are_marked_in_the_table() -> None:
 def test_a_hostile_value_is_shown_short() -> None:
     message = errors_of(prompt="9" * 10_000)["prompt"]
     assert len(message) < 300
+
+
+def test_no_number_is_suggested_for_a_number() -> None:
+    for key, value in (("vllm.block_size", "17"), ("tp", "3")):
+        with pytest.raises(InvalidInputs) as caught:
+            Scenario(**{key: value})
+        assert caught.value.errors[0].suggestion is None

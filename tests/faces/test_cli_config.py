@@ -41,6 +41,21 @@ def test_standard_input_gives_the_same(config: str) -> None:
     assert run("compare", "--config", "-", "--csv", stdin=json.dumps(DEEPSEEK)).output == by_file.output
 
 
+def test_a_quantisation_file_that_does_not_count_is_said(config: str, tmp_path: Path) -> None:
+    quant = tmp_path / "hf_quant_config.json"
+    quant.write_text('{"quantization": {"quant_algo": "NVFP4"}}', encoding="utf-8")
+    both = ("--config", config, "--quant-config", str(quant))
+    for command in (("compare",), ("explain", "vllm")):
+        assert "hf_quant_config.json was not read" in run(*command, *both).output
+        assert "was not read" not in run(*command, "--config", config).output
+    assert (
+        json.loads(run("compare", *both, "--json").output)["engines"]
+        == json.loads(run("compare", "--config", config, "--json").output)["engines"]
+    )
+    link = run("link", *both).output.strip()
+    assert "hf_quant_config.json was not read" in run("compare", "--link", link).output
+
+
 def test_texts_name_the_file_instead_of_the_preset(config: str) -> None:
     for form in ([], ["--markdown"]):
         output = run("compare", "--config", config, "--prompt", "4k", *form).output

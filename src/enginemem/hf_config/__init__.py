@@ -12,13 +12,17 @@ from enginemem.architecture import Architecture, Experts, LayerSpec, Rope
 from enginemem.hf_config.defaults import WithDefaults, with_defaults
 from enginemem.hf_config.families import FAMILIES, Family
 from enginemem.hf_config.fields import Fields, UnknownArchitecture
-from enginemem.hf_config.quantization import Quantization
+from enginemem.hf_config.quantization import Quantization, stated
 from enginemem.hf_config.readers import READERS, quantization_reader
 from enginemem.hf_config.rope import read_lengths, read_original, read_ropes
 from enginemem.hf_config.shape import Decoded, Layer
 from enginemem.hf_config.vision import read_vision, vision_note
 from enginemem.inputs import FieldError, nearest
 from enginemem.tensors import Inventory, Tensor, distinct, joined
+
+_UNREAD = (
+    "hf_quant_config.json was not read: config.json has a quantization_config of its own, and vLLM and SGLang take that"
+)
 
 
 def parse(config: object, hf_quant_config: object = None) -> Architecture:
@@ -34,7 +38,8 @@ def parse(config: object, hf_quant_config: object = None) -> Architecture:
     ranges = read_lengths(fields), read_original(fields, ropes)
     fields.check()
     taken = fields.values.note if isinstance(fields.values, WithDefaults) else ""
-    decoded = decoded._replace(notes=(*decoded.notes, taken)) if taken else decoded
+    unread = _UNREAD if extra is not None and stated(outer, extra) is not None else ""
+    decoded = decoded._replace(notes=(*decoded.notes, *[note for note in (taken, unread) if note]))
     return _assembled(outer, family, decoded, quantization, ropes)._replace(
         lengths=ranges[0], original_max_position=ranges[1]
     )

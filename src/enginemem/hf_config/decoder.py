@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from enginemem.architecture import LayerSpec
+from enginemem.architecture import LayerKind, LayerSpec
 from enginemem.hf_config.families import Family
 from enginemem.hf_config.fields import Fields
 from enginemem.hf_config.parts import Attention, Latent, Moe, Tensors, attention, experts, latent, mlp, norm, vector
@@ -34,9 +34,9 @@ def norms(shape: Shape, count: int, *, bias: bool = False) -> Tensors:
     return tuple(found + [vector(f"{name}.bias", shape.hidden, shape.form) for name in names[:count] if bias])
 
 
-def spec(kind: str, kv_heads: int, head: int, v_head: int, *, window: int | None = None) -> LayerSpec:
+def spec(kind: LayerKind, kv_heads: int, head: int, v_head: int, *, window: int | None = None) -> LayerSpec:
     """The cache of one attention layer."""
-    return LayerSpec(kind, 1, kv_heads, head, v_head, window=window if kind == "sliding" else None)  # type: ignore[arg-type]
+    return LayerSpec(kind, 1, kv_heads, head, v_head, window=window if kind == "sliding" else None)
 
 
 def _query_norm(fields: Fields, family: Family) -> str:
@@ -237,7 +237,7 @@ def read_mimo_v2(fields: Fields, outer: Fields, family: Family) -> Decoded:
     layers = []
     for is_local, is_moe in zip(local or [], sparse, strict=True):
         own = facts[is_local]
-        kind = "sliding" if is_local else "full"
+        kind: LayerKind = "sliding" if is_local else "full"
         cache = spec(kind, own.kv_heads, own.head, own.v_head, window=window)
         layers.append(Layer((cache,), attention(own, shape.form) + around + (mixed if is_moe else dense)))
     sinks = any(own.sinks for own in facts.values())

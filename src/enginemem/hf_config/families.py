@@ -41,16 +41,14 @@ class Family(NamedTuple):
     foreign: tuple[str, ...] = ()
 
 
-def _dense(name: str, *classes: str, **traits: object) -> Family:
-    return Family(name, classes, **traits)  # type: ignore[arg-type]
-
-
 _DEEPSEEK = ("DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM")
-_LLAMA = _dense(
-    "Llama", "LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM", "AquilaForCausalLM",
+_LLAMA = Family(
+    "Llama", ("LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM", "AquilaForCausalLM"),
     biases="field", output_bias="field",
 )  # fmt: skip
-_QWEN3 = _dense("Qwen3", "Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration", biases="field", query_norm="head")
+_QWEN3 = Family(
+    "Qwen3", ("Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration"), biases="field", query_norm="head"
+)  # fmt: skip
 _QWEN3_MOE = _QWEN3._replace(
     name="Qwen3-MoE", classes=("Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"), moe=True
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from enginemem.inputs import FieldError, InvalidInputs
 
@@ -15,6 +15,7 @@ MOST_LAYERS, MOST_SIZE, MOST_ROWS, MOST_TOKENS = 1_024, 1_048_576, 16_777_216, 1
 """Bounds beyond every published model: layers, widths in elements, rows of a vocabulary, positions."""
 
 _MISSING = object()
+_Entry = TypeVar("_Entry")
 
 
 class UnknownArchitecture(InvalidInputs):
@@ -115,7 +116,7 @@ class Fields:
             return None
         return value
 
-    def per_layer(self, name: str, layers: int, allowed: Mapping[Any, Any]) -> list[Any] | None:
+    def per_layer(self, name: str, layers: int, allowed: Mapping[Any, _Entry]) -> list[_Entry] | None:
         """One entry a layer, each translated by `allowed`; None when the field is missing or null.
 
         A longer list is accepted: its rest belongs to prediction layers that engines load on their own.

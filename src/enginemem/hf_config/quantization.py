@@ -66,16 +66,28 @@ class Quantization(NamedTuple):
 
 def read_quantization(config: Fields, extra: Fields | None) -> Quantization | None:
     """The checkpoint's quantisation, from the configuration (also a nested one) or its `hf_quant_config.json`."""
-    found = config.inner("quantization_config")
-    for nested in ("text_config", "llm_config"):
-        inner = config.inner(nested) if found is None else None
-        found = found or (inner.inner("quantization_config") if inner is not None else None)
+    found = stated(config, extra)
     if found is not None:
         return _of(found)
     if extra is None:
         return None
     inner = extra.inner("quantization") or extra
     return _modelopt(inner)
+
+
+def stated(config: Fields, extra: Fields | None) -> Fields | None:
+    """The configuration's own `quantization_config`, which counts in place of a file beside it.
+
+    Older checkpoints of several ModelOpt formats keep the formats by layer in the file alone: then the file counts.
+    Source rule: get_quant_config in model_loader/weight_utils.py at vLLM 0.32.0.
+    """
+    found = config.inner("quantization_config")
+    for nested in ("text_config", "llm_config"):
+        inner = config.inner(nested) if found is None else None
+        found = found or (inner.inner("quantization_config") if inner is not None else None)
+    if found is None or extra is None or found.values.get("quant_algo") != "MIXED_PRECISION":
+        return found
+    return found if found.given("quantized_layers") else None
 
 
 def _of(fields: Fields) -> Quantization:

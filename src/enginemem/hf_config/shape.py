@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from enginemem.architecture import LayerSpec
+from enginemem.architecture import LayerKind, LayerSpec
 from enginemem.hf_config.families import Family
 from enginemem.hf_config.fields import MOST_LAYERS, MOST_ROWS, MOST_TOKENS, Fields
 from enginemem.hf_config.parts import Moe, Tensors
@@ -109,7 +109,7 @@ def read_shape(
     )  # fmt: skip
 
 
-LAYER_TYPES: Mapping[str, str] = {
+LAYER_TYPES: Mapping[str, LayerKind] = {
     "full_attention": "full",
     "attention": "full",
     "sliding_attention": "sliding",
@@ -118,7 +118,7 @@ LAYER_TYPES: Mapping[str, str] = {
 }
 
 
-def window_kinds(fields: Fields, family: Family, layers: int) -> tuple[list[str], int | None]:
+def window_kinds(fields: Fields, family: Family, layers: int) -> tuple[list[LayerKind], int | None]:
     """full or sliding for each layer, and the window in tokens."""
     window = fields.optional("sliding_window", high=MOST_TOKENS) if fields.values.get("sliding_window") != 0 else None
     if fields.values.get("use_sliding_window") is False or family.windows == "ignored":

@@ -67,7 +67,7 @@ def test_a_plan_runs_as_many_requests_as_the_class_allows() -> None:
     assert plan.resolved["max_running_requests"] == (256, "default")
     assert plan.resolved["attention_backend"].value == "dsv4"
     assert (plan.largest_decode_graph, plan.in_graph) == (256, True)
-    assert "eagerly" in (plan.graph_note or "")
+    assert "run eager" in (plan.graph_note or "")
     assert plan.decode_step_seconds is None
 
 

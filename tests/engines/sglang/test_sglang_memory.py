@@ -82,7 +82,7 @@ def test_the_request_table_cuts_the_largest_decode_graph() -> None:
 def test_one_request_is_one_request() -> None:
     graphs = captured_decode_graphs(256, request_cap=2048, running=1, sizes=(1, 2, 4))
     text = graph_note(graphs, running=1, prefill_graphs=False, prefill_largest=0)
-    assert text.startswith("a decode step of 1 request replays")
+    assert text.startswith("A decode step of 1 request replays")
 
 
 def test_a_batch_is_padded_to_the_next_captured_size() -> None:

@@ -116,3 +116,12 @@ def test_long_equal_outputs_that_start_together_do_not_stay_together(
 def test_a_pool_for_one_request_runs_one() -> None:
     # 2,000 + 2,000 + 1 < 4,100, and no second one beside it
     assert running_mean(4100, 1, 2000, 2000, 300.0, 44850.0, 0.098, 8192, 4096, 0.45, 60, 1.8) <= 1.0
+
+
+def test_an_interval_never_reaches_above_what_memory_holds() -> None:
+    # Outputs of one token end with their prefill: nobody is in a decode step, and 2,048 never were.
+    moments = output_moments(shape="fixed", mean=1, limit=1)
+    demand = Demand(412_441, 1, 2000, 1, moments, "fixed", Fraction("0.098"), 8192, 16_384, 2048)
+    state = steady_state(RELEASE, demand)
+    assert (state.mean, state.regime) == (0.0, "request_cap")
+    assert state.high < 412_441 / 2000 * 1.1

@@ -62,8 +62,17 @@ def test_no_default_depends_on_the_memory_of_the_gpu() -> None:
 def test_an_unknown_cuda_total_is_named_with_the_input_that_supplies_it() -> None:
     found = planned(gpu="gb300")
     assert found.status == "not_modeled"
-    assert "--cuda-total" in (found.reason or "")
+    assert "give cuda_total" in (found.reason or "")
     assert planned(gpu="gb300", cuda_total="277GiB").status == "ok"
+
+
+def test_states_that_leave_nothing_are_named_with_the_knob_that_shrinks_them() -> None:
+    # 63.16 GB of weights and 3 GB fit; the states of 2,048 requests besides do not.
+    found = planned(model="nemotron-3-nano")
+    assert found.status == "does_not_fit"
+    assert "recurrent states of" in (found.reason or "")
+    assert "lower tensorrt-llm.max_batch_size" in (found.reason or "")
+    assert knob("max_batch_size", 64, model="nemotron-3-nano").status == "ok"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def record_cell(
         )
         expression = "layers * (row + index)"
         operands |= {"row": (row, "bytes"), "index": (cell.full // max(model.full_layers, 1) - row, "bytes")}
-        note = "one latent row, whole on every GPU"
+        note = "One latent row, whole on every GPU."
     else:
         heads = heads_per_gpu(model.kv_heads, attention_tp=options.attention_tp)
         expression = "layers * heads * (key + value) * element"
@@ -48,12 +48,12 @@ def record_cell(
             }
             note = "an index key a token beside keys and values, whole on every GPU"
         if model.window is None and any(spec.kind == "sliding" for spec in run.scenario.model.layers):
-            note = "sliding-window layers keep the whole context: this class has no window pool"
-    run.steps.add("layout.token", "KV bytes a token", expression, cell.full, "bytes", operands, "cell", note=note)
+            note = "Sliding-window layers keep the whole context: this class has no window pool."
+    run.steps.add("layout.token", "KV bytes per token", expression, cell.full, "bytes", operands, "cell", note=note)
     if model.window is not None:
         run.steps.add(
             "layout.window_token",
-            "KV bytes a token in the window layers",
+            "KV bytes per token in the window layers",
             "layers * layer",
             cell.window,
             "bytes",
@@ -74,20 +74,22 @@ def record_tokens(run: Run, model: ModelFacts, cell: Cell, *, pool: int, page: i
     }
     if model.window is None:
         tokens = plain_tokens(pool, cell=cell.full, page=page)
-        run.steps.add("pool.tokens", "KV tokens", "pool // token // page * page", tokens, "tokens", operands, "tokens")
+        run.steps.add(
+            "pool.tokens", "KV tokens per replica", "pool // token // page * page", tokens, "tokens", operands, "tokens"
+        )
         return Tokens(tokens, None, "DefaultPoolConfigurator")
     ratio = run.release.number("swa_full_tokens_ratio")
     found = window_tokens(pool, cell, ratio=ratio, page=page, limit=None)
     operands |= {"window_token": (cell.window, "bytes"), "ratio": (ratio, "")}
     run.steps.add(
         "pool.tokens",
-        "KV tokens",
+        "KV tokens per replica",
         "int(pool // (token + ratio * window_token)) // page * page",
         found.full,
         "tokens",
         operands,
         "tokens",
-        note="full layers; window layers have a pool of their own",
+        note="Layers that keep the whole context; window layers have a pool of their own.",
     )
     run.steps.add(
         "pool.window_tokens",
@@ -112,7 +114,7 @@ def record_parameters(run: Run, model: ModelFacts, cell: Cell, states: States | 
         "bytes",
         {"token": (cell.full, "bytes")},
         "cell",
-        note="layers that keep the whole context" if cell.window or states is not None else None,
+        note="Layers that keep the whole context only." if cell.window or states is not None else None,
     )
     terms, sources, fixed = [], ["cell"], 0
     operands: dict[str, Operand] = {}
@@ -141,8 +143,8 @@ def record_parameters(run: Run, model: ModelFacts, cell: Cell, states: States | 
         "bytes",
         operands or {"nothing": (0, "bytes")},
         *sources,
-        note="at most: the prompt's last window stays locked in the prefix cache, and behind the window of the outputs "
-        "tokens are evicted once an interval of them has gathered"
+        note="At most: the prompt's last window stays locked in the prefix cache, and behind the window of the outputs "
+        "tokens are evicted once an interval of them has gathered."
         if model.window is not None
         else None,
     )

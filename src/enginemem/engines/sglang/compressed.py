@@ -125,7 +125,7 @@ def record_compressed(run: Run, model: ModelFacts, config: Configuration, *, poo
             "page": (page, "tokens"),
         },
         "compressed_pool",
-        note="compressed rows; windows and states have pools of their own",
+        note="Compressed rows; windows and states have pools of their own.",
     )
     if tokens <= 0:
         fixed = found.states + int(found.window * found.window_token)
@@ -164,7 +164,7 @@ def _record_bytes(run: Run, facts: Compressed, found: CompressedPool, *, layers:
         },
         "compressed_rows",
         "compressor_rings",
-        note="with the states of the compressors of few tokens, which follow the window's pages; whole on every GPU",
+        note="With the states of the compressors of few tokens, which follow the window's pages; whole on every GPU.",
     )
     steps.add(
         "layout.token",
@@ -185,7 +185,7 @@ def _record_bytes(run: Run, facts: Compressed, found: CompressedPool, *, layers:
         },
         "compressed_rows",
         "compressed_pool",
-        note="a row stands for several tokens",
+        note="A row stands for several tokens.",
     )
 
 
@@ -213,7 +213,7 @@ def _record_fixed(
         "swa_cap",
         "compressed_pool",
         role="subtract",
-        note="all that the requests may hold, and the ends of cached prefixes",
+        note="All that the requests may hold, and the ends of cached prefixes.",
     )
     steps.add(
         "pool.states",
@@ -232,7 +232,7 @@ def _record_fixed(
         "compressor_rings",
         "compressed_pool",
         role="subtract",
-        note="a ring for each request slot, whatever its length",
+        note="A ring for each request slot, whatever its length.",
     )
 
 
@@ -247,7 +247,7 @@ def _record_request(run: Run, facts: Compressed, found: CompressedPool, *, windo
         "bytes",
         {"token": (found.token, "bytes")},
         "compressed_pool",
-        note="compressed rows and index keys of the whole context",
+        note="Compressed rows and index keys of the whole context.",
     )
     held = window_tokens_each(release, window=window, page=page)
     ring, element = rings(release)[MANY], release.integer("compressed_state_bytes")
@@ -271,6 +271,6 @@ def _record_request(run: Run, facts: Compressed, found: CompressedPool, *, windo
         "window_lock",
         "swa_eviction",
         "compressor_rings",
-        note="at most: the windows of prompt and outputs with the states that follow them, and a ring of its slot",
+        note="At most: the windows of prompt and outputs with the states that follow them, and a ring of its slot.",
     )
     return fixed

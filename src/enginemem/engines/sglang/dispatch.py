@@ -91,14 +91,14 @@ def captured_decode_graphs(
 def graph_note(graphs: DecodeGraphs, *, running: int, prefill_graphs: bool, prefill_largest: int) -> str:
     """One sentence: how the decode step of `running` requests runs, and what happens to a prefill."""
     if graphs.replayed is None:
-        decode = f"a decode step of {requests(running)} runs eagerly, above the largest graph of {graphs.largest:,}"
+        decode = f"A decode step of {requests(running)} runs eager, above the largest graph of {graphs.largest:,}"
     elif graphs.replayed == running:
-        decode = f"a decode step of {requests(running)} replays the graph of its own size"
+        decode = f"A decode step of {requests(running)} replays the graph of its own size"
     else:
-        decode = f"a decode step of {requests(running)} replays the graph of {graphs.replayed:,}, padded"
+        decode = f"A decode step of {requests(running)} is padded to the graph of {graphs.replayed:,}"
     if not prefill_graphs:
-        return f"{decode}; prefills are steps of their own and run eagerly"
+        return f"{decode}; prefills are steps of their own and run eager."
     return (
         f"{decode}; prefills are steps of their own, with breakable graphs up to {prefill_largest:,} tokens"
-        " (attention runs between the captured parts)"
+        " (attention runs between the captured parts)."
     )

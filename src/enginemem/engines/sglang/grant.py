@@ -17,7 +17,7 @@ from enginemem.engines.sglang.run import Part, Run, StopPlan
 from enginemem.engines.sglang.states import record_states
 from enginemem.engines.sglang.vision import encoder_share
 from enginemem.engines.sglang.weights import WIDE, weights
-from enginemem.units import GIB
+from enginemem.units import GIB, gb
 
 
 def record_reserve(
@@ -67,7 +67,7 @@ def record_reserve(
         expression = "float(decode * each_decode + prefill)"
         operands["prefill"] = (reserve.graphs.prefill, "MiB")
         note = (
-            "latent attention: one figure for all prefill graphs" if model.mla else "no prefill graphs for this class"
+            "Latent attention: one figure for all prefill graphs." if model.mla else "No prefill graphs for this class."
         )
     steps.add(
         "reserve.graphs",
@@ -122,7 +122,7 @@ def record_reserve(
         "",
         operands,
         "fraction",
-        note="lowered for the vision encoder, by its size" if model.vision is not None else None,
+        note="Lowered for the vision encoder, by its size." if model.vision is not None else None,
     )
 
 
@@ -165,15 +165,17 @@ def record_weights(run: Run) -> int:
     if encoder:
         operands["vision"] = (encoder, "bytes")
         expression += " + vision"
-    note = "parameters only: the engine measures the drop of free memory"
+    note = "Parameters only: the engine itself measures by how much the free memory drops."
     if each < WIDE:
-        note = "embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted"
+        note = "Embeddings, head, norms and biases stay 16-bit; scales of the FP8 matrices are not counted."
     elif stored:
-        note = f"matrices as the checkpoint's {scenario.model.quantization} quantisation stores them"
+        note = f"Matrices as the checkpoint's {scenario.model.quantization} quantisation stores them."
     if scenario.model.vision is not None and not sized(scenario.model.vision):
-        note += f"; {UNSIZED}"
+        note += f" {UNSIZED}"
     total = found.total + encoder
-    steps.add("weights.total", "Weights", expression, total, "bytes", operands, "weights", "vocabulary", note=note)
+    steps.add(
+        "weights.total", "Weights per GPU", expression, total, "bytes", operands, "weights", "vocabulary", note=note
+    )
     return total
 
 
@@ -186,12 +188,14 @@ def _record_encoder(run: Run, *, narrowed: bool) -> int:
     share = encoder_share(model, tp=run.scenario.tp, vocabulary_multiple=multiple, left_out=left_out)
     if share.problem is not None:
         raise StopPlan("refused", share.problem)
-    note = "not loaded: this class is served without images unless --enable-multimodal is given"
+    note = "Not loaded: this class is served without images unless --enable-multimodal is given."
     if share.bytes.total:
         note = (
-            "cut over the GPUs unless --mm-enable-dp-encoder is given" if run.scenario.tp > 1 else "loaded at start-up"
+            "Cut over the GPUs unless --mm-enable-dp-encoder is given."
+            if run.scenario.tp > 1
+            else "Loaded at start-up."
         )
-        note = f"{note}; {NARROWED}" if narrowed else note
+        note = f"{note} {NARROWED}" if narrowed else note
     run.steps.add(
         "weights.vision",
         "Vision encoder with its projector",
@@ -235,7 +239,8 @@ def record_budget(
     if before <= 0 or after <= 0:
         raise StopPlan(
             "does_not_fit",
-            f"the weights take {held:.2f} GiB and {max(before, 0.0):.2f} GiB are free: use more GPUs or a larger one",
+            f"weights of {gb(weight_bytes)} per GPU, and {gb(max(0, part.total - preload))} are free: "
+            "use more GPUs or a larger one",
             binds="does_not_fit",
         )
     work = f"{AT_WORK}, " if model.vision is not None else ""
@@ -250,8 +255,8 @@ def record_budget(
         operands,
         "profile",
         role="subtract",
-        note=f"activations, {work}CUDA graphs, workspaces and the request table come out of the slack; the pool never "
-        "shrinks",
+        note=f"Activations, {work}CUDA graphs, workspaces and the request table come out of the slack; the pool never "
+        "shrinks.",
     )
     operands = {"after": (after, "GiB"), "slack": (slack, "GiB"), "gib": gib}
     expression, rest = "after - slack", after - slack
@@ -261,12 +266,12 @@ def record_budget(
     if images:
         expression, rest = f"{expression} - images", rest - images
         operands["images"] = (images, "GiB")
-    states = record_states(run, model, options, config, rest=rest)
+    states = record_states(run, model, options, config, rest=rest) if rest > 0 else None
     if states is not None:
         expression, rest = f"{expression} - (slots + 1) * state / gib", states.rest
         operands |= {"slots": (states.slots, "slots"), "state": (states.bytes_each, "bytes")}
     pool = granted.pool_bytes(rest)
-    steps.add("budget.pool", "KV pool", f"int(({expression}) * gib)", pool, "bytes", operands, "profile")
+    steps.add("budget.pool", "KV pool per GPU", f"int(({expression}) * gib)", pool, "bytes", operands, "profile")
     if rest <= 0:
         least = granted.no_memory(run.release, before, after)
         raise StopPlan(

@@ -28,7 +28,7 @@ def record_capacity(run: Run, options: Options, part: Part) -> int:
     low = int(part.total // MIB)
     operands = {"cuda_total": (part.total, "bytes"), "mib": mib}
     if gpu.id in release.values["capacity_from_torch"]:
-        note = "nvidia-smi prints no number for this part, so the engine falls back to torch's total"
+        note = "There is no nvidia-smi total for this part, so the engine falls back to torch's total."
         run.steps.add(
             "resolve.capacity",
             "GPU capacity",
@@ -52,7 +52,7 @@ def record_capacity(run: Run, options: Options, part: Part) -> int:
     if ends[0] != ends[1] and not settled:
         raise StopPlan(
             "not_modeled",
-            f"the defaults of {gpu.name} hang on its nvidia-smi total: give smi_total, or set "
+            f"the defaults of {gpu.name} depend on its nvidia-smi total: give smi_total, or set "
             "sglang.chunked_prefill_size and sglang.cuda_graph_max_bs",
         )
     run.steps.add(
@@ -63,7 +63,7 @@ def record_capacity(run: Run, options: Options, part: Part) -> int:
         "MiB",
         operands,
         "capacity",
-        note=f"the nvidia-smi total is not known; up to {high:,} MiB it would leave all defaults the same",
+        note=f"The nvidia-smi total is not known; up to {high:,} MiB it would leave all defaults the same.",
     )
     return low
 
@@ -76,7 +76,7 @@ def record_configuration(run: Run, model: ModelFacts, options: Options, part: Pa
     if config.chunked_prefill_size > 0 and config.chunked_prefill_size % config.page_size:
         raise StopPlan(
             "refused",
-            f"sglang.chunked_prefill_size {config.chunked_prefill_size:,} is no multiple of the page of "
+            f"the chunked_prefill_size of {config.chunked_prefill_size:,} is no multiple of the page of "
             f"{config.page_size} tokens",
         )
     _note_resolved(run, options, config)
@@ -142,7 +142,7 @@ def _record_graphs(run: Run, options: Options, config: Configuration, *, mib: in
         "tokens",
         {"default": default} if given is None else {"given": (given, "tokens")},
         "fraction",
-        note=f"the default of a GPU with {mib:,} MiB" if given is None else None,
+        note=f"The default of a GPU with {mib:,} MiB." if given is None else None,
     )
     graph, cap = options.cuda_graph_max_bs_decode, options.max_running_requests
     operands: dict[str, Operand] = {"default": (defaults.decode_graph, "requests")}
@@ -162,7 +162,7 @@ def _record_graphs(run: Run, options: Options, config: Configuration, *, mib: in
         "requests",
         operands,
         "fraction",
-        note=f"{config.decode_graph_count} sizes, before the request table filters them",
+        note=f"{config.decode_graph_count} sizes, before the request cap filters them.",
     )
     largest = config.prefill_graph_max_tokens
     operands = {

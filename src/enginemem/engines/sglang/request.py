@@ -40,14 +40,14 @@ def record_request(run: Run, server: Server) -> Load:
     }
     steps.add(
         "admission.max_new",
-        "Output limit after the clips",
+        "Output limit of a request",
         "max(0, min(asked, min(context, pool) - margin - prompt - 1, pool - round_up(prompt, page) - page - 1))",
         max_new,
         "tokens",
         operands,
         "request_clip",
         role="limit",
-        note="clipped by the engine" if max_new < asked else None,
+        note="Clipped by the engine." if max_new < asked else None,
     )
     clip = release.integer("clip_max_new_tokens")
     booked = min(max_new, clip)

@@ -12,6 +12,10 @@ from enginemem.engines.sglang.options import Options
 from enginemem.hardware import Gpu
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
+from enginemem.tensors import uneven_blocks
+
+BLOCK_METHODS = ("fp8", "compressed-tensors")
+"""Methods whose blocks under one scale the engine checks against the cut of a matrix."""
 
 
 class Run(NamedTuple):
@@ -75,7 +79,7 @@ def part_of(run: Run) -> Part:
     """The scenario's GPU; stops the plan when it is no NVIDIA part or its CUDA total is unknown."""
     gpu = run.scenario.gpu
     if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
-        raise StopPlan("not_modeled", f"{gpu.name} is no NVIDIA GPU with a compute capability: only CUDA is modeled")
+        raise StopPlan("not_modeled", f"only NVIDIA GPUs are modeled; {gpu.name} is none")
     if gpu.cuda_total is None:
         raise StopPlan("not_modeled", f"the CUDA total of {gpu.name} is not known: give cuda_total")
     return Part(gpu, gpu.compute_capability, gpu.cuda_total)
@@ -109,7 +113,12 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
             raise StopPlan("not_modeled", f"the release's get_rope knows no rope type {rope.type}")
     asked = scenario.integer("max_model_len")
     if asked is not None and asked > model.context:
-        raise StopPlan("refused", f"max_model_len {asked:,} exceeds the model's {model.context:,} tokens: lower it")
+        raise StopPlan(
+            "refused", f"the max_model_len of {asked:,} is above the model's own {model.context:,}: give at most that"
+        )
+    problem = uneven_blocks(scenario.model.inventory, tp=scenario.tp)
+    if problem is not None and scenario.text("weight_dtype") == "auto" and scenario.model.quantization in BLOCK_METHODS:
+        raise StopPlan("refused", problem)
     return model
 
 

@@ -25,6 +25,8 @@ from enginemem.engines.sglang.window import (
 from enginemem.release import load_release
 from enginemem.traffic import Shape
 
+_STEADY = "Requests running in the steady state"
+
 
 def _record_ratio(run: Run) -> rules.TokenRatio:
     release, steps = run.release, run.steps
@@ -54,7 +56,7 @@ def _record_ratio(run: Run) -> rules.TokenRatio:
         "",
         operands,
         "token_ratio",
-        note=f"after {release.integer('new_token_ratio_decay_steps')} decode steps without a retraction",
+        note=f"After {release.integer('new_token_ratio_decay_steps')} decode steps without a retraction.",
     )
     return ratio
 
@@ -81,7 +83,7 @@ def record_running(run: Run, model: ModelFacts, config: Configuration, server: S
         "published",
         "prefill_adder",
         role="subtract",
-        note="the engine keeps a whole page instead of one token" if server.page > 1 else None,
+        note="The engine keeps a whole page instead of one token." if server.page > 1 else None,
     )
     tokens, cap, prompt = server.tokens, server.cap, load.prompt
     common: dict[str, Operand] = {
@@ -183,7 +185,7 @@ def _record_burst(
         operands,
         "prefill_pass",
         "prefill_adder",
-        note="prefill passes under an endless queue until admission stops: newcomers are booked in full in their own pass",
+        note="Prefill passes under an endless queue until admission stops: newcomers are booked in full in their own pass.",
     )
     return count
 
@@ -225,13 +227,13 @@ def _record_steady(
     )
     steps.add(
         "admission.progress",
-        "Mean output behind a running request",
+        "Mean progress of a running request",
         "output_progress(shape, mean, max_new)",
         moments.pairs / moments.mean,
         "tokens",
         cut,
         "steady_law",
-        note="longer outputs are seen more often",
+        note="Longer outputs are in flight for longer.",
     )
     chunk, limit = config.chunked_prefill_size, config.max_prefill_tokens
     demand = Demand(
@@ -251,14 +253,14 @@ def _record_steady(
     }
     steps.add(
         "admission.steady",
-        "Mean running requests in the long run",
+        _STEADY if window is None else f"{_STEADY}, by the full pool",
         "steady_mean(release, pool, page, prompt, max_new, shape, mean, floor, chunk, limit, cap)",
         state.mean,
         "requests",
         operands,
         "steady_law",
         "retraction",
-        note=f"{state.law}, regime {state.regime}",
+        note=f"Law: {state.law}. Shaped by: {state.regime.replace('_', ' ')}.",
     )
     if window is None:
         return state

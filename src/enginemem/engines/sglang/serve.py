@@ -144,7 +144,7 @@ def _record_table(run: Run, config: Configuration, free: Free, *, cap: int, cont
         "GiB",
         operands,
         "profile",
-        note="for information: the runtime assumption does not enter the pool; below zero the server may run out of memory",
+        note="For information: the runtime assumption does not enter the pool; below zero the server may run out of memory.",
     )
 
 

@@ -8,7 +8,7 @@ from enginemem.engines.sglang.options import Options
 from enginemem.engines.sglang.pool import States, state_slots_of
 from enginemem.engines.sglang.resolve import Configuration
 from enginemem.engines.sglang.run import Run, StopPlan
-from enginemem.units import GIB
+from enginemem.units import GIB, gb
 
 
 def record_states(
@@ -35,7 +35,7 @@ def record_states(
         operands,
         "mamba_cache",
         role="subtract",
-        note=f"a running request takes {found.per_request} of them: its own and those that keep its prefix",
+        note=f"A running request takes {found.per_request} of them: its own and those that keep its prefix.",
     )
     run.steps.add(
         "budget.states",
@@ -45,12 +45,13 @@ def record_states(
         "bytes",
         {"slots": (found.slots, "slots"), "state": (found.bytes_each, "bytes")},
         "mamba_cache",
-        note="one slot more, for padding",
+        note="One slot more than requests use, for padding.",
     )
     if found.slots <= 0:
         raise StopPlan(
             "does_not_fit",
-            f"{max(rest, 0.0):.2f} GiB hold no slot of {found.bytes_each:,} bytes for recurrent states",
+            f"the {gb(max(0, int(rest * GIB)))} left beside weights and slack hold no slot of {found.bytes_each:,} bytes "
+            "for recurrent states: raise sglang.mem_fraction_static",
             binds="does_not_fit",
         )
     return found

@@ -239,7 +239,8 @@ def _within_cap(release: EngineRelease, demand: Demand, state: SteadyState) -> S
     if state.mean < bound:
         return state._replace(high=min(state.high, float(cap)))
     low = min(state.low, bound) if state.low < bound else bound * (1 - release.number("steady_accuracy"))
-    return SteadyState(bound, low, float(cap), "request cap less open rows", "request_cap")
+    # Where memory would hold hardly more, it is memory that bounds the count above, not the cap.
+    return SteadyState(bound, low, min(float(cap), state.high), "request cap less open rows", "request_cap")
 
 
 def _fixed(release: EngineRelease, demand: Demand, memory: float, *, lockstep: bool | None) -> SteadyState:

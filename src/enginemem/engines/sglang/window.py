@@ -73,7 +73,7 @@ def record_window(run: Run, pool: WindowPool, *, page: int, booked: int) -> int:
         },
         "prefill_budget",
         role="subtract",
-        note="neither prompt nor output outgrows the window, so the window layers hold all tokens of a running request",
+        note="Neither prompt nor output outgrows the window, so the window layers hold all tokens of a running request.",
     )
     if pool.tokens <= pool.needed:
         raise StopPlan(
@@ -135,7 +135,7 @@ def record_window_steady(
     count = max(0.0, (pool.tokens - pool.needed) / held)
     run.steps.add(
         "admission.window_steady",
-        "Mean running requests by the window pool",
+        "Requests running in the steady state, by the window pool",
         "max(0.0, (window - needed) / (prompt + progress + (page - 1) / 2))",
         count,
         "requests",

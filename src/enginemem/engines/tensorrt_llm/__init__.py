@@ -12,7 +12,7 @@ from enginemem.engines.tensorrt_llm.resolve import Configuration, configuration_
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
 from enginemem.traffic import mean_after_cut, output_moments
-from enginemem.units import Exact, gb
+from enginemem.units import Exact, gb, requests
 
 RULES: Mapping[str, Callable[..., Any]] = {
     "element_bytes": layout.element_bytes,
@@ -26,7 +26,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
 }
 """Named rules that the expressions of this engine's steps call, beside derivation.FUNCTIONS."""
 
-_SHARE_TOO_LARGE = "free_gpu_memory_fraction must be below {bound:g}: an assertion stops the start-up"
+_SHARE_TOO_LARGE = "the free_gpu_memory_fraction must be below {bound:g}: an assertion stops the start-up"
 
 
 def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
@@ -45,9 +45,7 @@ def plan(scenario: Scenario, release: EngineRelease) -> EnginePlan:
     )
     total = scenario.gpu.cuda_total
     if total is None:
-        return result.stop(
-            "not_modeled", f"the CUDA total of {scenario.gpu.name} is not known: give it with --cuda-total"
-        )
+        return result.stop("not_modeled", f"the CUDA total of {scenario.gpu.name} is not known: give cuda_total")
     if config.fraction >= release.number("fraction_below"):
         return result.stop("refused", _SHARE_TOO_LARGE.format(bound=release.number("fraction_below")))
     if not _pool(scenario, release, config, result=result, derivation=derivation, total=total):
@@ -76,18 +74,21 @@ def _pool(
 ) -> bool:
     """Budget and pool; False when the plan ends here."""
     own = result.weights_bytes or 0
+    states = _states(scenario, release, config)
     free, granted = budget.record(
         config,
         derivation,
         cuda_total=total,
         weights=own,
         runtime=scenario.runtime,
-        states=_states(scenario, release, config),
+        states=states,
         vision=scenario.model.vision is not None,
     )
     if free <= 0:
-        needed = f"weights {gb(own)} and runtime memory {gb(scenario.runtime)}"
-        result.stop("does_not_fit", f"{needed} leave nothing of {gb(total)} on the GPU")
+        slots = f", recurrent states of {gb(states)} for {requests(config.max_batch_size)}" if states else ""
+        needed = f"weights of {gb(own)}{slots} and runtime memory of {gb(scenario.runtime)}"
+        advice = ": lower tensorrt-llm.max_batch_size" if states and own + scenario.runtime < total else ""
+        result.stop("does_not_fit", f"{needed} leave nothing of the GPU's {gb(total)}{advice}")
         return False
     kv_format = layout.kv_format(release, config.kv_dtype)
     layout.record(scenario.model.layers, derivation, tp=scenario.tp)
@@ -105,7 +106,7 @@ def _pool(
         config, release, derivation, free=free, estimate=found.estimate, largest=result.largest_decode_graph or 0
     )
     if found.blocks == 0:
-        result.stop("does_not_fit", f"the {granted:,} bytes granted hold no block of {config.tokens_per_block} tokens")
+        result.stop("does_not_fit", f"a KV pool of {gb(granted)} holds no block of {config.tokens_per_block} tokens")
         return False
     size = pool.printed_gib(pool_tokens=found.tokens, printed_bytes_per_token=found.printed)
     result.log_line = f"[MemUsageChange] Allocated {size} GiB for max tokens in paged KV cache ({found.tokens})."

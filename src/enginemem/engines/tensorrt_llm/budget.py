@@ -98,7 +98,7 @@ def record(
     granted = granted_bytes(free=free, fraction=config.fraction)
     derivation.add(
         "budget.granted",
-        "Granted to the KV cache",
+        "KV pool per GPU",
         "int(free * fraction)",
         granted,
         "bytes",

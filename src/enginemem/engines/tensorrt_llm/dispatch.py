@@ -140,5 +140,5 @@ def record_use(
         "requests",
         {"running": (running, "requests"), "sizes": (sizes, "requests"), "padding": (padding, "")},
         "graph_runner",
-        note="None: the step runs eager. A step that carries a prefill always does.",
+        note=plan.graph_note,
     )

@@ -213,7 +213,7 @@ def record(
     )
     derivation.add(
         "pool.tokens",
-        "KV tokens",
+        "KV tokens per replica",
         "blocks * tokens_per_block",
         pool.tokens,
         "tokens",

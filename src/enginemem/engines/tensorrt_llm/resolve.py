@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from enginemem.architecture import Architecture
 from enginemem.derivation import Derivation, NotModeled, Operand
-from enginemem.engines.plan import EnginePlan, Resolved
+from enginemem.engines.plan import EnginePlan, Resolved, SetBy
 from enginemem.engines.tensorrt_llm.layout import layout_problem
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
@@ -80,7 +80,7 @@ def unsupported(scenario: Scenario, release: EngineRelease) -> NotModeled | None
     if declared == "nvfp4" and capability[0] != major:
         return NotModeled(
             f"an NVFP4 KV cache is documented for compute capability {major}.x only; {gpu.name} has "
-            f"{capability[0]}.{capability[1]}: choose --kv-dtype fp8 or bf16"
+            f"{capability[0]}.{capability[1]}: choose kv_dtype fp8 or bf16"
         )
     if model.registered:
         return NotModeled(
@@ -106,13 +106,13 @@ def _tokens_per_block(scenario: Scenario, release: EngineRelease, plan: EnginePl
     """Tokens a block: the engine overrides the option for a 576-wide latent on compute capability 9.0."""
     asked = scenario.integer(_PREFIX + "tokens_per_block")
     value = release.integer("tokens_per_block") if asked is None else asked
-    set_by = "default" if asked is None else "user"
+    set_by: SetBy = "default" if asked is None else "user"
     latent = release.integer("flash_mla_latent_size")
     if any(spec.kind == "mla" and spec.head_size == latent for spec in scenario.model.layers) and (
         scenario.gpu.compute_capability == release.integers("flash_mla_compute_capability")
     ):
         value, set_by = release.integer("flash_mla_tokens_per_block"), "derived"
-    plan.resolved["tokens_per_block"] = Resolved(value, set_by)  # type: ignore[arg-type]
+    plan.resolved["tokens_per_block"] = Resolved(value, set_by)
     return value
 
 
@@ -127,8 +127,8 @@ def resolve(scenario: Scenario, release: EngineRelease, plan: EnginePlan, deriva
     if factor != 1:
         operands["factor"] = (factor, "")
     length = served_length(model_length=own, requested=requested)
-    set_by = "derived" if requested is None or requested > own else "user"
-    resolved["max_seq_len"] = Resolved(length, set_by)  # type: ignore[arg-type]
+    set_by: SetBy = "derived" if requested is None or requested > own else "user"
+    resolved["max_seq_len"] = Resolved(length, set_by)
     derivation.add(
         "resolve.max_seq_len",
         "Longest sequence",
@@ -145,10 +145,10 @@ def resolve(scenario: Scenario, release: EngineRelease, plan: EnginePlan, deriva
     wanted = release.integer("max_num_tokens") if asked is None else asked
     tokens = step_token_budget(max_num_tokens=wanted, max_seq_len=length, max_batch_size=batch)
     set_by = "derived" if tokens < wanted else "default" if asked is None else "user"
-    resolved["max_num_tokens"] = Resolved(tokens, set_by)  # type: ignore[arg-type]
+    resolved["max_num_tokens"] = Resolved(tokens, set_by)
     derivation.add(
         "resolve.step_token_budget",
-        "Token budget of one step",
+        "Step token budget",
         "min(max_num_tokens, max_seq_len * max_batch_size)",
         tokens,
         "tokens",

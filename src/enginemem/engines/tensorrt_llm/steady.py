@@ -93,7 +93,7 @@ def record(
     )
     derivation.add(
         "admission.steady",
-        "Running over time, endless backlog",
+        "Requests running in the steady state",
         "mean_running(places=places, occupied=mean_output + overlap, prompt=prompt, max_num_tokens=max_num_tokens, "
         "chunk=chunk)[0]",
         mean,
@@ -109,7 +109,7 @@ def record(
         "capacity_scheduler",
         "micro_batch",
         "overlap_scheduler",
-        note="Reserved places never shrink; prompts that find no room in a step leave them empty.",
+        note="Under an endless backlog. Reserved places never shrink; prompts that find no room in a step leave them empty.",
     )
     if mean == places:
         regime = "reserved" if found.by_memory <= found.by_cap else "request_cap"

@@ -65,13 +65,13 @@ def record(model: Architecture, release: EngineRelease, derivation: Derivation, 
         summed["vision"] = (encoder, "bytes")
     derivation.add(
         "weights.total",
-        "Weights on one GPU",
+        "Weights per GPU",
         expression,
         total,
         "bytes",
         summed,
         "weights",
-        note=f"{UNSIZED[0].upper()}{UNSIZED[1:]}." if model.vision is not None and not encoder else None,
+        note=UNSIZED if model.vision is not None and not encoder else None,
     )
     return total
 

@@ -174,7 +174,7 @@ def latent_backend(release: EngineRelease, *, capability: tuple[int, int], kv_dt
             return name
     kind = "sparse latent" if sparse else "latent"
     raise not_modeled(
-        f"{kind} attention with a {kv_dtype} cache on compute capability {capability[0]}.{capability[1]}: which backend "
+        f"{kind} attention with KV type {kv_dtype} on compute capability {capability[0]}.{capability[1]}: which backend "
         "serves it is not known here"
     )
 
@@ -204,7 +204,7 @@ def record_attention(run: Run) -> int:
     asked = kv_dtype if own else scenario.text("kv_dtype")
     backend = model_backend(release, model, capability=capability, kv_dtype=asked, block_size=given)
     block = default_block_size(release, backend) if given is None else given
-    note = f"attention backend {backend}"
+    note = f"Attention backend {backend}"
     if any(spec.kind == "recurrent" for spec in model.layers):
         note += "; the recurrent states raise it to the block of the layout"
     if capability_level(capability) < release.integer("bf16_capability"):
@@ -219,7 +219,7 @@ def record_attention(run: Run) -> int:
         {name: (block, "tokens")},
         "block_size",
         "backend_order",
-        note=note,
+        note=note + ".",
     )
     plan.page_tokens = block
     plan.resolved["block_size"] = Resolved(block, "default" if given is None else "user")

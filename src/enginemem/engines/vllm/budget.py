@@ -61,11 +61,11 @@ def record_requested(run: Run, *, total: Exact, utilization: float) -> int:
         {"total": (total, "bytes"), "utilization": (utilization, "")},
         "request_memory",
         "cache_config",
-        note="the engine refuses to start when less is free once the CUDA context is up",
+        note="The engine refuses to start when less is free once the CUDA context is up.",
     )
     if requested >= total:
         raise refused(
-            "gpu_memory_utilization asks for the whole GPU, of which the CUDA context already holds a part: lower it"
+            "this gpu_memory_utilization asks for the whole GPU, of which the CUDA context already holds a part: lower it"
         )
     return requested
 
@@ -83,7 +83,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
             "bytes",
             {"blocks": (setup.forced_blocks, "blocks"), "block_bytes": (block_bytes, "bytes")},
             "blocks",
-            note="given as blocks: the budget does not enter",
+            note="Given as blocks: the budget does not enter.",
         )
         return pool
     if setup.forced_bytes:
@@ -95,7 +95,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
             "bytes",
             {"given": (setup.forced_bytes, "bytes")},
             "available_memory",
-            note="given outright: the share of the GPU and the runtime memory do not enter",
+            note="Given outright: the share of the GPU and the runtime memory do not enter.",
         )
         return setup.forced_bytes
     steps.add(
@@ -119,7 +119,7 @@ def record_budget(run: Run, setup: Setup, *, requested: int, weights: int, block
         {"assumption": (runtime, "bytes")},
         *(("runtime", "encoder_profile") if work else ("runtime",)),
         role="subtract",
-        note=f"an assumption: activation peak, {work}graphs, buffers; without the CUDA context",
+        note=f"An assumption: activation peak, {work}graphs and buffers, without the CUDA context.",
     )
     pool = available_bytes(requested=requested, weights=weights, runtime=runtime)
     operands: dict[str, Operand] = {

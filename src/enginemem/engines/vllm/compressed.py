@@ -167,7 +167,7 @@ def record_packed_bytes(
                 "alignment": (sizes.alignment, "bytes"),
             },
             "compressor_states" if row.dtype == FLOAT else "compressed_window" if row.window else "compressed_rows",
-            note="one block of one layer, padded; whole on every GPU",
+            note="One block of one layer, padded; whole on every GPU.",
         )
     widest = max(groups, key=lambda group: group.layer_bytes[0])
     operands: dict[str, Operand] = {}
@@ -187,5 +187,5 @@ def record_packed_bytes(
         operands,
         "packed_groups",
         "packed_block",
-        note=f"the widest of {len(groups)} KV groups that share the pool's blocks",
+        note=f"The widest of {len(groups)} KV groups that share the pool's blocks.",
     )

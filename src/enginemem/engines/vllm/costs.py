@@ -133,9 +133,9 @@ def _record_bytes(steps: Derivation, layout: KvLayout, *, tp: int) -> None:
         "heads",
         {"kv_heads": (layout.kv_heads, "heads")} | ({} if row.kind == "mla" else {"tp": (tp, "GPUs")}),
         "kv_heads",
-        note="one latent row a token, whole on every GPU"
+        note="One latent row a token, whole on every GPU."
         if row.kind == "mla"
-        else "replicated beyond the model's KV heads"
+        else "Replicated: there are more GPUs than KV heads."
         if tp > layout.kv_heads
         else None,
     )
@@ -160,7 +160,7 @@ def _record_bytes(steps: Derivation, layout: KvLayout, *, tp: int) -> None:
         "bytes",
         operands,
         "groups",
-        note=None if len(groups) == 1 else f"{len(groups)} KV groups share the pool's blocks",
+        note=None if len(groups) == 1 else f"{len(groups)} KV groups share the pool's blocks.",
     )
 
 
@@ -179,13 +179,13 @@ def _record_layer_token(steps: Derivation, row: KvRow) -> None:
     note = None
     if row.state_content_bytes is not None:
         expression, operands = "row", {"row": (row.state_content_bytes, "bytes")}
-        note = "fp8 values with their scales, and 16-bit rotary values"
+        note = "FP8 values with their scales, and 16-bit rotary values."
     elif row.kind == "mla":
         expression = "kv_heads * head_size * element"
         operands["element"] = (token_bytes(row) // row.head_size, "bytes")
     elif row.dtype == "nvfp4":
         expression = "2 * kv_heads * (head_size // 2 + head_size // 16)"
-        note = "4-bit values and an fp8 scale for every 16 of them"
+        note = "4-bit values and an FP8 scale for every 16 of them."
     elif row.v_head_size is not None:
         expression = "kv_heads * (head_size + v_head_size) * element"
         operands["v_head_size"] = (row.v_head_size, "elements")
@@ -221,7 +221,7 @@ def _record_states(steps: Derivation, groups: Sequence[KvGroup], block: int) -> 
         "bytes",
         {"groups": (len(states), "groups"), "blocks": (each, "blocks"), "block_bytes": (block, "bytes")},
         "blocks_per_request",
-        note="whatever its length: the running state and those kept for the prefix cache",
+        note="Whatever its length: the running state and those kept for the prefix cache.",
     )
     return value
 
@@ -290,6 +290,6 @@ def _record_context(steps: Derivation, layout: KvLayout, traffic: Traffic) -> Fr
         "blocks",
         operands,
         "published",
-        note="a window holds its tokens and one block more",
+        note="A window holds its tokens and one block more.",
     )
     return total

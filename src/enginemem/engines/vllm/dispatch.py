@@ -141,29 +141,28 @@ def record_dispatch(run: Run, setup: Setup, *, running: int) -> None:
         {"sizes": (sizes, "tokens")},
         "graph_sizes",
     )
-    inside = running <= largest
+    inside, note = running <= largest, graph_note(sizes, running=running, request_cap=setup.request_cap)
     steps.add(
         "dispatch.in_graph",
-        "A decode step of the running batch replays a graph",
+        "Decode step replays a graph",
         "running <= largest",
         inside,
         "",
         {"running": (running, "requests"), "largest": (largest, "tokens")},
         "graph_dispatch",
+        note=note,
     )
-    plan.largest_decode_graph = largest
-    plan.in_graph = inside
-    plan.graph_note = graph_note(sizes, running=running, request_cap=setup.request_cap)
+    plan.largest_decode_graph, plan.in_graph, plan.graph_note = largest, inside, note
 
 
 def graph_note(sizes: Sequence[int], *, running: int, request_cap: int) -> str:
     """One sentence: what a pure decode step of `running` requests replays, and a step that carries a prefill."""
     largest = sizes[-1]
-    prefill = f"a step that carries a prefill chunk replays a piecewise graph up to {largest:,} tokens, above that none"
+    prefill = f"a step that carries a prefill chunk replays a piecewise graph up to {largest:,} tokens and none above"
     if running > largest:
-        return f"a decode step of {requests(running)} runs compiled code without replay; {prefill}"
+        return f"A decode step of {requests(running)} runs compiled code without replay; {prefill}."
     size = sizes[bisect_left(sizes, running)]
     # Full graphs reach the request cap; piecewise graphs exist for every size.
     kind = "full" if size <= request_cap else "piecewise"
-    padded = f"padded to {size:,}" if size > running else "without padding"
-    return f"a decode step of {requests(running)} replays a {kind} graph, {padded}; {prefill}"
+    how = f"replays a {kind} graph of its own size" if size == running else f"is padded to the {kind} graph of {size:,}"
+    return f"A decode step of {requests(running)} {how}; {prefill}."

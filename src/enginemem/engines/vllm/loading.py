@@ -12,7 +12,6 @@ from enginemem.engines.vllm.weights import (
     BYTES_FP8,
     BufferRules,
     WeightBytes,
-    block_scale_problem,
     buffer_bytes,
     latent_copies,
     layer_buffers,
@@ -20,6 +19,7 @@ from enginemem.engines.vllm.weights import (
     weight_bytes,
 )
 from enginemem.release import EngineRelease
+from enginemem.tensors import uneven_blocks
 
 SINK_BYTES = 4
 """Bytes of one attention sink, a 32-bit number."""
@@ -40,7 +40,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
     """Record the parameters on one GPU and the buffers that the runtime assumption has to cover; returns the
     parameter bytes. `linear_bytes` None: the layers' matrices as the checkpoint stores them."""
     model, steps, tp = run.scenario.model, run.steps, run.scenario.tp
-    problem = block_scale_problem(model, tp=tp) if linear_bytes is None else None
+    problem = uneven_blocks(model.inventory, tp=tp) if linear_bytes is None else None
     if problem is not None:
         raise refused(problem)
     multiple = run.release.integer("vocabulary_multiple")
@@ -50,7 +50,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
         "embedding": (weights.embedding, "bytes"),
         "head": (weights.head, "bytes"),
     }
-    note = "the head shares the embedding's matrix" if model.tied_embeddings else None
+    note = "The head shares the embedding's matrix." if model.tied_embeddings else None
     matrices = 1 if model.tied_embeddings else 2
     held = weights.embedding // (BYTES_16BIT * model.hidden_size)
     expression = "embedding + head"
@@ -91,7 +91,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
             {"copies": (copies, "bytes")},
             "parameters",
             role="add",
-            note="unpacked after loading, beside the stored matrices",
+            note="Unpacked after loading, beside the stored matrices.",
         )
         total, expression = total + copies, f"{expression} + latent_copies"
         operands["latent_copies"] = (copies, "bytes")
@@ -104,7 +104,7 @@ def record_weights(run: Run, *, linear_bytes: int | None) -> int:
         total, expression = total + encoder, f"{expression} + vision"
         operands["vision"] = (encoder, "bytes")
     note = UNSIZED if model.vision is not None and not encoder else None
-    steps.add("weights.total", "Parameters on one GPU", expression, total, "bytes", operands, "parameters", note=note)
+    steps.add("weights.total", "Weights per GPU", expression, total, "bytes", operands, "parameters", note=note)
     _record_buffers(run)
     return total
 
@@ -147,11 +147,11 @@ def _record_encoder(run: Run, *, narrowed: bool) -> int:
     share = encoder_share(vision, tp=run.scenario.tp, vocabulary_multiple=multiple)
     if share.problem is not None:
         raise refused(share.problem)
-    spread = "held whole by every GPU" if share.spread < run.scenario.tp else "cut over the GPUs by default"
+    spread = "Held whole by every GPU" if share.spread < run.scenario.tp else "Cut over the GPUs by default"
     note = (
-        f"{spread}; --language-model-only leaves it out"
+        f"{spread}; --language-model-only leaves it out."
         if run.scenario.tp > 1
-        else "--language-model-only leaves it out"
+        else "The option --language-model-only leaves it out."
     )
     run.steps.add(
         "weights.vision",
@@ -163,7 +163,7 @@ def _record_encoder(run: Run, *, narrowed: bool) -> int:
         "vision_weights",
         "vision_cut",
         role="add",
-        note=f"{note}; {NARROWED}" if narrowed else note,
+        note=f"{note} {NARROWED}" if narrowed else note,
     )
     return share.bytes.total
 
@@ -174,7 +174,7 @@ def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) 
     operands: dict[str, Operand] = {"parameters": (weights.linear // each, "parameters"), "bytes_each": (each, "bytes")}
     if quantised:
         operands = {"elements": (weights.linear - weights.scales, "bytes"), "scales": (weights.scales, "bytes")}
-    note = "no scales counted" if each == BYTES_FP8 else None
+    note = "FP8: one byte a parameter, scales not counted." if each == BYTES_FP8 else None
     run.steps.add(
         "weights.linear",
         "Matrices of the layers",
@@ -184,7 +184,7 @@ def _record_linear(run: Run, weights: WeightBytes, *, linear_bytes: int | None) 
         operands,
         "parameters",
         role="add",
-        note=f"stored as the checkpoint's {run.scenario.model.quantization} quantisation says" if quantised else note,
+        note=f"Stored as the checkpoint's {run.scenario.model.quantization} quantisation says." if quantised else note,
     )
 
 
@@ -202,7 +202,7 @@ def _record_small(run: Run, small: int) -> None:
         else {"parameters": (small // BYTES_16BIT, "parameters"), "bytes_each": (BYTES_16BIT, "bytes")},
         "parameters",
         role="add",
-        note="some of them in 32 bits" if wide else None,
+        note="Some of them in 32 bits." if wide else None,
     )
 
 
@@ -236,5 +236,5 @@ def _record_buffers(run: Run) -> None:
         operands if usual else {"rotary_caches": (caches, "bytes"), "others": (others, "bytes")},
         "rope_cache",
         "quant_scales",
-        note="the engine counts them as loaded; the published budget does not subtract them on their own",
+        note="The engine counts them as loaded; the published budget does not subtract them on their own.",
     )

@@ -78,7 +78,7 @@ def record_parameters(steps: Derivation, counts: Mapping[KvRow, int], *, block_b
         per_token,
         "page",
         "groups",
-        note="layers that keep the whole context" if found.per_request else None,
+        note="Layers that keep the whole context only." if found.per_request else None,
     )
     steps.add(
         "layout.per_request",
@@ -88,6 +88,6 @@ def record_parameters(steps: Derivation, counts: Mapping[KvRow, int], *, block_b
         "bytes",
         per_request,
         "blocks_per_request",
-        note="at most, while it decodes: windows with an open block, a chunk, one state a group" if blocks else None,
+        note="At most, while it decodes: windows with an open block, a chunk, one state a group." if blocks else None,
     )
     return found

@@ -63,7 +63,7 @@ def record_traffic(run: Run, setup: Setup) -> Traffic | None:
         },
         "output_limit",
         role="limit",
-        note="clipped by the server" if limit < asked else "never consulted at admission",
+        note="Clipped by the server." if limit < asked else "Never consulted at admission.",
     )
     mean = min(scenario.mean_output, limit)
     context = Fraction(2 * prompt + mean, 2)
@@ -80,6 +80,6 @@ def record_traffic(run: Run, setup: Setup) -> Traffic | None:
             "limit": (limit, "tokens"),
         },
         "published",
-        note="the mean output is the mean before the max_tokens cut",
+        note="The mean output is the mean before the max_tokens cut.",
     )
     return Traffic(prompt, limit, shown)

@@ -101,20 +101,20 @@ def class_total(gpu: Gpu, minimums: Sequence[int]) -> tuple[Exact, str | None]:
     if gpu.smi_total is not None:
         return gpu.smi_total, None
     if gpu.cuda_total is None:
-        raise not_modeled(f"{gpu.name}: no nvidia-smi total known; give --smi-total")
+        raise not_modeled(f"the nvidia-smi total of {gpu.name} is not known: give smi_total")
     highest = gpu.cuda_total * smi_over_cuda_bound()
     if any(gpu.cuda_total < minimum <= highest for minimum in minimums):
-        raise not_modeled(f"{gpu.name}: the defaults depend on the nvidia-smi total; give --smi-total")
-    return gpu.cuda_total, "no nvidia-smi total known: every total that goes with this CUDA total is of the same class"
+        raise not_modeled(f"the defaults of {gpu.name} depend on its nvidia-smi total: give smi_total")
+    return gpu.cuda_total, "No nvidia-smi total known: every total that goes with this CUDA total is of the same class."
 
 
 def resolve(run: Run) -> Setup:
     """Resolve everything that does not depend on memory; raises StopPlan where the engine or our knowledge ends."""
     scenario, plan, gpu = run.scenario, run.plan, run.scenario.gpu
     if gpu.vendor != "NVIDIA" or gpu.compute_capability is None:
-        raise not_modeled(f"{gpu.name}: the rules here are those of NVIDIA GPUs")
+        raise not_modeled(f"only NVIDIA GPUs are modeled; {gpu.name} is none")
     if gpu.cuda_total is None:
-        raise not_modeled(f"{gpu.name}: no CUDA total known; give --cuda-total")
+        raise not_modeled(f"the CUDA total of {gpu.name} is not known: give cuda_total")
     check_types(scenario, run.release)
     length = _max_model_len(run)
     sizes = _batch(run, length)
@@ -151,7 +151,7 @@ def _shares(run: Run) -> tuple[float, float]:
     plan.resolved["gpu_memory_utilization"] = Resolved(utilization, _set_by(given))
     plan.resolved["watermark"] = Resolved(watermark, _set_by(kept))
     if watermark >= release.number("watermark_limit"):
-        raise refused("watermark must be below 1: it is the share of the blocks kept free at admission")
+        raise refused("the watermark must be below 1: it is the share of the blocks kept free at admission")
     return utilization, watermark
 
 
@@ -173,16 +173,19 @@ def _max_model_len(run: Run) -> int:
             raise not_modeled(f"the release's get_rope knows no rope type {rope.type}")
     length = model_length(model, unscaled_types(run.release))
     if given is not None and given > length.stated * length.factor:
-        raise refused(f"max_model_len {given:,} is above the model's own {length.limit:,}: give at most that")
+        raise refused(f"the max_model_len of {given:,} is above the model's own {length.limit:,}: give at most that")
     value = length.default if given is None else given
     operands: dict[str, Operand] = {"model": (length.stated, "tokens")}
     expression, note = "model", None
     if given is None and length.default != length.limit:
-        operands, note = {"original": (length.default, "tokens")}, f"LongRoPE; on request up to {length.limit:,} tokens"
+        operands, note = (
+            {"original": (length.default, "tokens")},
+            f"LongRoPE: up to {length.limit:,} tokens on request.",
+        )
         expression = "original"
     elif length.factor != 1:
         operands["factor"] = (length.factor, "")
-        expression, note = "int(model * factor)", "the trained length, stretched by its rope factor"
+        expression, note = "int(model * factor)", "The trained length, stretched by its rope factor."
     if given is not None:
         operands["given"] = (given, "tokens")
         expression = f"min(given, {expression})"
@@ -246,7 +249,8 @@ def _batch(run: Run, length: int) -> BatchSizes:
     _record_batch(run, sizes, default_tokens=default_tokens, default_requests=default_requests, cap=cap, length=length)
     if sizes.max_num_batched_tokens < sizes.max_num_seqs:
         raise refused(
-            f"max_num_batched_tokens {sizes.max_num_batched_tokens:,} is below max_num_seqs {sizes.max_num_seqs:,}: "
+            f"the max_num_batched_tokens of {sizes.max_num_batched_tokens:,} is below the max_num_seqs of "
+            f"{sizes.max_num_seqs:,}: "
             "raise the one or lower the other"
         )
     return sizes

@@ -23,18 +23,18 @@ def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
             "tokens",
             {"pool": (pool, "bytes"), "token_bytes": (costs.token_bytes, "bytes")},
             "published",
-            note="not rounded to whole blocks",
+            note="Not rounded to whole blocks.",
         )
     blocks = pool // block
     steps.add(
         "pool.blocks",
-        "Blocks",
+        "KV blocks",
         "pool // block_bytes",
         blocks,
         "blocks",
         {"pool": (pool, "bytes"), "block_bytes": (block, "bytes")},
         "blocks",
-        note="one of them is the null block, which no request holds",
+        note="One of them is the null block, which no request holds.",
     )
     usable = pool - block
     steps.add(
@@ -56,7 +56,7 @@ def record_pool(run: Run, setup: Setup, costs: Costs, *, pool: int) -> None:
         {"longest_blocks": (longest, "blocks"), "block_bytes": (block, "bytes")},
         "fit",
         role="limit",
-        note="must fit beside the null block, or the engine does not start",
+        note="Must fit beside the null block, or the engine does not start.",
     )
     short = shortage(
         costs.layout.groups, memory=usable, block_bytes=block, max_model_len=length, in_flight=costs.in_flight
@@ -95,8 +95,8 @@ def check_state_blocks(run: Run, setup: Setup, costs: Costs) -> None:
     blocks = run.plan.blocks or 0
     if costs.state_bytes and setup.request_cap > blocks:
         raise refused(
-            f"max_num_seqs ({setup.request_cap:,}) exceeds available Mamba cache blocks ({blocks:,}): each decoding "
-            f"request needs one, so give a max_num_seqs of at most {blocks:,}"
+            f"the max_num_seqs of {setup.request_cap:,} is above the {blocks:,} Mamba cache blocks: each decoding request "
+            f"needs one, so give a max_num_seqs of at most {blocks:,}"
         )
 
 

@@ -77,7 +77,7 @@ def _record_output(run: Run, traffic: Traffic) -> OutputMoments:
         "tokens",
         operands,
         "steady_law",
-        note="longer outputs are in flight for longer",
+        note="Longer outputs are in flight for longer.",
     )
     return moments
 
@@ -180,7 +180,7 @@ def _record_one(
         "blocks",
         operands,
         "steady_law",
-        note="a state takes one block; attention blocks are counted whole, up to the token in progress"
+        note="A state takes one block; attention blocks are counted whole, up to the token in progress."
         if states
         else None,
     )
@@ -235,7 +235,7 @@ def _record_limits(
         budget,
         "steady_law",
         role="limit",
-        note="prefills end at block boundaries: half a block of a full step stays empty" if len(budget) > 3 else None,
+        note="Prefills end at block boundaries: half a block of a full step stays empty." if len(budget) > 3 else None,
     )
     steps.add(
         "admission.steady",
@@ -249,7 +249,7 @@ def _record_limits(
             "request_cap": (limits.cap, "requests"),
         },
         "steady_law",
-        note="under an endless backlog; preemption is part of it",
+        note="Under an endless backlog; preemption is part of it.",
     )
 
 
@@ -261,7 +261,7 @@ def _record_memory(run: Run, setup: Setup, limits: Limits, *, next_total: int, h
         "watermark": (setup.watermark, ""),
     }
     expression = "max(1.0, (blocks - 1 - (max(next / 2, next - held / 2) + int(watermark * blocks))) / held)"
-    note = "free on average, beside the watermark: half of what the next request needs, more if it then holds less"
+    note = "Free on average, beside the watermark: half of what the next request needs, more if it then holds less."
     if held.decoding != held.mean:
         operands |= {"decoding": (held.decoding, "blocks"), "whole": (held.whole, "blocks")}
         kept = "int(watermark * blocks)"
@@ -270,7 +270,7 @@ def _record_memory(run: Run, setup: Setup, limits: Limits, *, next_total: int, h
             f"(blocks - 1 - (max(next / 2, next - whole / 2) + {kept})) / held))"
         )
         note = (
-            "the next request waits for room for its whole prefill: beside decoding requests, or as another gives back"
+            "The next request waits for room for its whole prefill: beside decoding requests, or as another gives back."
         )
     run.steps.add(
         "admission.steady_memory",

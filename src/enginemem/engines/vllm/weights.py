@@ -233,24 +233,6 @@ def _on_rank(tensor: Tensor, rank: int, stages: int, *, tied: bool) -> bool:
 
 
 @per_model
-def block_scale_problem(model: Architecture, *, tp: int) -> str | None:
-    """Why matrices with a scale for each block of rows and columns cannot be cut for `tp` GPUs, or None
-    (`validate_fp8_block_shape`: every part has to end at a block)."""
-    tensors: Sequence[Tensor] = [tensor for block in model.inventory.kinds for tensor in block.tensors]
-    for tensor in tensors:
-        form = tensor.form
-        if tp == 1 or form.group_rows == 1 or tensor.split not in ("rows", "columns"):
-            continue
-        own = piece(tensor, tp=tp, vocabulary_multiple=1)
-        size, block = (own.rows, form.group_rows) if tensor.split == "rows" else (own.columns, form.group)
-        if size % block:
-            return (
-                f"{tensor.name}: {size:,} features on one of {tp} GPUs are no multiple of the {block} under one scale"
-            )
-    return None
-
-
-@per_model
 def latent_copies(model: Architecture, *, tp: int) -> int:
     """Bytes of W_UK and W_UV, which quantised latent attention unpacks into 16 bits after loading, beside the stored
     projection (`process_weights_after_loading` in mla_attention.py)."""
