@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Playwright, sync_playwright
-from scripts.site import boots, budget, bundle, keystrokes, lighthouse, reference
+from scripts.site import boots, budget, bundle, keystrokes, lighthouse, preset_times, reference
 from scripts.site.assets import Release
 
 SITE = ROOT / "site"
@@ -71,6 +71,10 @@ def print_keystrokes(playwright: Playwright, edits: int, scratch: Path) -> None:
     keystrokes.timed_worker(copy / built_release().app)
     for keys in keystrokes.measured(playwright, copy, edits):
         print(keys.summary())
+    presets = preset_times.slowest(playwright, copy, built_release().app)
+    print(f"Python for the figures of a preset in the browser, slowest of {len(presets)} presets and sizes, medians:")
+    for took, model, tp in presets[:5]:
+        print(f"  {took:.1f} ms  {model} at tp {tp}")
 
 
 def print_lighthouse(runs: int) -> None:

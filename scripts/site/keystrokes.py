@@ -14,7 +14,7 @@ from scripts.site.serve import SiteServer
 PAUSE = 220
 """Milliseconds between edits: the details of one are done before the next."""
 _MOST_KEYS = 1500
-_WATCH = """
+WATCH = """
 addEventListener("keydown", (event) => {
   Object.assign(window, { key: event.timeStamp, changed: 0, answers: [] });
 }, true);
@@ -139,7 +139,7 @@ def _typed(page: Page, keys: list[str], edits: int) -> Keys:
 
 def measured(playwright: Playwright, folder: Path, edits: int) -> list[Keys]:
     """`edits` edits that changed a figure by the arrow keys, and a quarter as many by typing."""
-    with SiteServer(folder) as server, profile(playwright, _WATCH) as context:
+    with SiteServer(folder) as server, profile(playwright, WATCH) as context:
         page = context.new_page()
         page.goto(server.address + "?v=1&prompt=4000&vllm.max_num_seqs=200&sglang.max_running_requests=200")
         page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
