@@ -42,8 +42,6 @@ def _panel(column: str, plan: EnginePlan) -> str:
     if plan.reason is not None:
         parts.append(f'<p class="em-verdict-line">{figures.STATUS[plan.status]}: {escape(plan.reason)}</p>')
     parts.append(_steps(plan, load_release(column)))
-    if plan.graph_note is not None:
-        parts.append(f'<p class="em-small">{escape(plan.graph_note)}</p>')
     parts.append(_resolved(plan))
     return "".join(parts)
 
