@@ -85,7 +85,8 @@ async function ask(way) {
   if (way === "edit") move(isPlain ? location.pathname : shownLink);
   announce(answer.texts.announce);
   lookAhead();
-  detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
+  // An untouched page has them from the build.
+  if (!untouched) detailsTimer = setTimeout(() => details(request), DETAILS_DELAY);
 }
 
 /** The question for the figures of what is wanted. @param {typeof wanted} what */

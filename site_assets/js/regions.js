@@ -2,7 +2,7 @@
  * Puts Python's HTML and texts in their places, and marks the figures that changed. No figure is made here.
  */
 
-/** @type {Map<string, {html: string, parts: string[]}>} what each region holds, as it came and taken apart */
+/** @type {Map<string, {html: string, parts?: string[]}>} what each region holds, as it came and, once needed, taken apart */
 const held = new Map();
 
 /** @type {Map<string, string> | null} figures as they stood before the present edit, by key */
@@ -73,16 +73,17 @@ export function swap(name, html) {
   }
   const now = parts(html);
   held.set(name, { html, parts: now });
-  const same = was !== undefined && alike(was.parts, now);
+  const earlier = was && (was.parts ?? parts(was.html));
+  const same = earlier !== undefined && alike(earlier, now);
   for (const region of placesOf("region", name)) {
-    if (same) write(region, was.parts, now);
+    if (same) write(region, earlier, now);
     else replace(region, html);
   }
 }
 
 /** What the page held from the start, made by the same core from the same inputs. @param {string} name @param {string} html */
 export function adopt(name, html) {
-  held.set(name, { html, parts: parts(html) });
+  held.set(name, { html });
 }
 
 /** @param {HTMLElement} region @param {string[]} was @param {string[]} now */
