@@ -9,6 +9,8 @@ from pathlib import Path
 
 from scripts.site.runtime import BuildError
 
+_SWITCHING = re.compile(r"\[data-md-color-switching\] \*[^{}]*\{transition-duration:0s!important\}")
+"""The theme sets and takes away this attribute when a page opens: with the rule, each has every element styled anew."""
 _NAMED = re.compile(r"^(\w+)\.[0-9a-f]{8}\.min\.css$")
 
 
@@ -29,12 +31,23 @@ def trim(root: Path, site: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"PurgeCSS failed:\n{done.stderr.strip()}")
+    _without_switching(sheets)
     names = {sheet.name: _renamed(sheet) for sheet in sheets}
     for page in sorted(site.rglob("*.html")):
         html = page.read_text(encoding="utf-8")
         for old, new in names.items():
             html = html.replace(f"assets/stylesheets/{old}", f"assets/stylesheets/{new}")
         page.write_text(html, encoding="utf-8")
+
+
+def _without_switching(sheets: list[Path]) -> None:
+    found = 0
+    for sheet in sheets:
+        text, count = _SWITCHING.subn("", sheet.read_text(encoding="utf-8"))
+        sheet.write_text(text, encoding="utf-8")
+        found += count
+    if found != 1:
+        raise BuildError(f"the theme has {found} rules for data-md-color-switching, not one")
 
 
 def _renamed(sheet: Path) -> str:
