@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import translate
+from functools import lru_cache
 from math import factorial
 
 from enginemem.inputs import FieldError, InvalidInputs
 
-MOST_STEPS = 100_000_000
-"""Steps that trying patterns may take in one list, at worst: about a second. Published files need a hundredth."""
+MOST_STEPS = 400_000_000
+"""Steps that trying the patterns of a file may take, at worst: about a second. Published files need a hundredth."""
+_MOST_EACH = 1_562_500
+"""Steps that trying one expression may take."""
 MOST_WILD = 1_024
 """Expressions of one list; names, and names with a star at their end, are looked up and do not count."""
 
@@ -50,9 +53,13 @@ class Names:
             if len(self._wild) > MOST_WILD:
                 self._refuse(f"more than {MOST_WILD:,} expressions", f"at most {MOST_WILD:,}")
             if pattern.startswith("re:"):
-                self._wild.append((self._compiled(pattern[3:]), _steps(pattern)))
+                compiled = self._compiled(pattern[3:])
+                tried = 1 if compiled.pattern.startswith(_ANYWHERE) else len(_PREFIXES)
+                self._wild.append((compiled, _steps(pattern) * tried))
             elif start and start != short and not _WILD & set(start):
-                self._starts.setdefault(len(start), set()).add(start)
+                # Longer ones are the start of no name.
+                if len(start) <= _SAFE:
+                    self._starts.setdefault(len(start), set()).add(start)
             elif _WILD & set(short):
                 for text in (short, f"{short}.*"):
                     compiled = re.compile("(?:.*\\.)?" + translate(text[:_SAFE]))
@@ -65,20 +72,19 @@ class Names:
         self._alike = not any(re.search(r"\d", compiled.pattern) for compiled, _ in self._wild)
 
     def __contains__(self, name: str) -> bool:
-        parts = name.split(".")
-        for first in range(len(parts)):
-            rest = ".".join(parts[first:])
-            if any(rest[:length] in starts for length, starts in self._starts.items()):
-                return True
-        runs = {".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
-        return bool(runs & self._plain) or (bool(self._wild) and self._matches(name))
+        tails, runs = _runs(name)
+        if any(rest[:length] in starts for rest in tails for length, starts in self._starts.items()):
+            return True
+        return not runs.isdisjoint(self._plain) or (bool(self._wild) and self._matches(name))
 
     def _matches(self, name: str) -> bool:
         key = re.sub(r"\d", "0", name) if self._alike else name
         if key not in self._known:
             self._budget.left -= self._each
             if self._budget.left < 0:
-                self._refuse(f"{len(self._wild):,} patterns", "fewer or simpler patterns for so many layers")
+                count = len(self._wild)
+                given = "1 pattern" if count == 1 else f"{count:,} patterns"
+                self._refuse(given, "fewer or simpler patterns for so many layers")
             usual, every = (key, f"model.{key}"), (key, *[prefix + key for prefix in _PREFIXES])
             self._known[key] = any(
                 wild.match(name)
@@ -89,7 +95,7 @@ class Names:
 
     def _compiled(self, text: str) -> re.Pattern[str]:
         # A repeated group can take a time that doubles with every character.
-        if len(text) > _SAFE or re.search(r"\)[*+{]", text) or _steps(text) > MOST_STEPS // _LENGTH:
+        if len(text) > _SAFE or re.search(r"\)[*+{]", text) or _steps(text) > _MOST_EACH:
             self._refuse(repr(text[:_LENGTH]), f"expressions of at most {_SAFE} characters without repeated groups")
         try:
             return re.compile(text)
@@ -121,6 +127,15 @@ def spellings(name: str) -> tuple[str, ...]:
         if f"{prefix}experts." in name or f"{prefix}shared_expert" in name:
             found += [other.replace(prefix, "block_sparse_moe.", 1) for other in found]
     return tuple(found)
+
+
+@lru_cache(maxsize=4_096)
+def _runs(name: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The ends of a name from each of its dotted parts on, and every run of its parts."""
+    parts = name.split(".")
+    tails = tuple([".".join(parts[first:]) for first in range(len(parts))])
+    runs = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+    return tails, frozenset(runs)
 
 
 def _steps(text: str) -> int:

@@ -151,12 +151,22 @@ def _gptq(fields: Fields, form: Format) -> Quantization:
                           Names(["re:" + key.removeprefix("+:")], changes.path, budget), linear=True))  # fmt: skip
     if fields.flag("lm_head", False):
         rules.append(Rule(form, Names(["lm_head"])))
-    listed = fields.items("modules_in_block_to_quantize") or ()
-    flat = [name for entry in listed for name in (entry if isinstance(entry, (list, tuple)) else (entry,))]
-    names = [name for name in flat if isinstance(name, str)]
-    rules.append(Rule(form, Names(names, f"{fields.path}.modules_in_block_to_quantize"), linear=True)
-                 if names else Rule(form, None))  # fmt: skip
+    names = _listed(fields, "modules_in_block_to_quantize")
+    listed = Names(names, f"{fields.path}.modules_in_block_to_quantize", budget) if names else None
+    rules.append(Rule(form, listed, linear=True))
     return Quantization("gptq", tuple(rules), Names(left, changes.path))
+
+
+def _listed(fields: Fields, name: str) -> list[str]:
+    """The names of a list, or of the lists in it."""
+    names: list[str] = []
+    for entry in fields.items(name) or ():
+        own = [inner for inner in (entry if isinstance(entry, (list, tuple)) else (entry,)) if isinstance(inner, str)]
+        if len(names) + len(own) > MOST_WILD:
+            fields.problem(name, f"at most {MOST_WILD:,} names")
+            return []
+        names += own
+    return names
 
 
 def _packed(bits: int, group: int, zeros: int) -> Format:
