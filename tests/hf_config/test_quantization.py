@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from enginemem import Architecture
+import pytest
+
+from enginemem import Architecture, InvalidInputs
 from enginemem.tensors import counted
 from public_configs import CONFIGS
 
@@ -112,3 +114,30 @@ def test_encoders_of_awq_checkpoints_stay_as_they_are() -> None:
     assert plain.vision is not None
     assert narrow.vision is not None
     assert plain.vision.inventory == narrow.vision.inventory
+
+
+def test_eight_bits_in_groups_are_mxfp8_or_refused() -> None:
+    small = {"num_bits": 8, "type": "float", "strategy": "group", "group_size": 32}
+    assert forms(DENSE, compressed({"targets": ["Linear"], "weights": small}))["q_proj"] == {"mxfp8"}
+    with pytest.raises(InvalidInputs) as caught:
+        forms(DENSE, compressed({"targets": ["Linear"], "weights": small | {"group_size": 128}}))
+    (error,) = caught.value.errors
+    assert error.field == "config.quantization_config.config_groups.group_0.weights.group_size"
+
+
+@pytest.mark.parametrize(
+    ("others", "field"),
+    [
+        ({"format": "marlin-24"}, "format"),
+        ({"sparsity_config": {"format": "sparse-24-bitmask", "targets": ["Linear"]}}, "sparsity_config.format"),
+    ],
+)
+def test_sparse_matrices_are_refused_by_name(others: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInputs) as caught:
+        forms(DENSE, compressed({"targets": ["Linear"], "weights": ROWS}, **others))
+    assert [error.field for error in caught.value.errors] == [f"config.quantization_config.{field}"]
+
+
+def test_a_dense_sparsity_config_says_nothing() -> None:
+    dense = compressed({"targets": ["Linear"], "weights": ROWS}, sparsity_config={"format": "dense"})
+    assert forms(DENSE, dense)["q_proj"] == {"fp8_rows"}

@@ -29,6 +29,8 @@ MODELOPT = {
     "FP8_PB_WO": Format("fp8_block", 8, "fp8_e4m3", group=128, group_rows=128, scale_bits=32),
     "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
 }
+SPARSE = ("marlin-24", "sparse-24-bitmask", "sparse-bitmask")
+"""Formats of compressed-tensors that leave out zeros; vLLM 0.32.0 has no support for them any more."""
 _LONGEST = 64
 METHODS = ("fp8", "compressed-tensors", "modelopt", "mxfp4", "awq", "gptq", "fbgemm_fp8", "modelopt_fp4")
 
@@ -178,6 +180,10 @@ def _packed(bits: int, group: int, zeros: int) -> Format:
 
 def _compressed(fields: Fields) -> Quantization:
     rules, budget = [], Budget()
+    sparsity = fields.inner("sparsity_config")
+    for place in (fields, *([sparsity] if sparsity is not None else [])):
+        if place.text("format", "dense") in SPARSE:
+            place.problem("format", "one that stores every element: sparse matrices are not known here")
     for group in _groups(fields):
         weights = group.inner("weights")
         if weights is None:
@@ -217,6 +223,10 @@ def _weights_form(weights: Fields, layout: str) -> Format:
         return MXFP4 if "mxfp4" in layout or group == 32 else NVFP4
     if kind == "float" and bits == 8 and strategy == "block":
         return _blocks(weights, "block_structure")
+    if kind == "float" and bits == 8 and strategy == "group":
+        if group != MXFP8.group:
+            weights.problem("group_size", f"{MXFP8.group}, the group of MXFP8, or another strategy")
+        return MXFP8
     if kind == "float" and bits == 8:
         return FP8_ROWS if strategy == "channel" else FP8
     if kind == "int" and bits == 8 and group <= 0:
