@@ -211,29 +211,6 @@ def splitting_problem(tensor: Tensor, tp: int) -> str | None:
     return None
 
 
-@per_model
-def uneven_blocks(inventory: Inventory, *, tp: int) -> str | None:
-    """Why matrices with a scale for each block of rows and columns cannot be cut for `tp` GPUs, or None: every part has
-    to end at a block.
-
-    Source rules: validate_fp8_block_shape (fp8_utils.py) at vLLM 0.32.0; validate_block_quant_shapes and Fp8MoEMethod
-    (fp8.py) at SGLang 0.5.22.
-    """
-    for block in inventory.kinds:
-        for tensor in block.tensors:
-            form = tensor.form
-            if tp == 1 or form.group_rows == 1 or tensor.split not in ("rows", "columns"):
-                continue
-            own = piece(tensor, tp=tp, vocabulary_multiple=1)
-            size, step = (own.rows, form.group_rows) if tensor.split == "rows" else (own.columns, form.group)
-            if size % step:
-                return (
-                    f"the {size:,} features of {tensor.name} on one of {tp} GPUs are no multiple of the {step} under "
-                    "one scale"
-                )
-    return None
-
-
 class HeldBytes(NamedTuple):
     """Bytes on one GPU: elements of the layers' matrices and their scales, embedding, head, and all other tensors."""
 

@@ -85,10 +85,3 @@ def test_the_engines_keep_recurrent_states_each_in_its_own_way() -> None:
 def test_latent_rows_are_not_divided_by_tensor_parallelism() -> None:
     plans = compare(scenario("deepseek-ai--DeepSeek-V3")).engines
     assert {plan.kv_bytes_per_token for plan in plans.values()} == {61 * 576 * 2}
-
-
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_parts_that_do_not_end_at_a_scale_are_refused(engine: str) -> None:
-    plan = compare(scenario("Qwen--Qwen3-30B-A3B-FP8")).engines[engine]
-    assert plan.status == "refused"
-    assert "the 96 features of" in (plan.reason or "")

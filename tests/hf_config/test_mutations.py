@@ -175,3 +175,34 @@ def test_patterns_that_could_run_for_ages_are_refused_by_name(patterns: list[str
     _, errors = outcome(config)
     assert [error.field for error in errors] == ["config.quantization_config.ignore"]
     assert time.process_time() - start < 2 * PATIENCE
+
+
+EVIL = ".*.*.*.*x"
+
+
+@pytest.mark.parametrize(
+    ("field", "quantization"),
+    [
+        ("dynamic", {"dynamic": {f"+:{EVIL}{index}": {"bits": 8} for index in range(1_000)}}),
+        ("dynamic", {"dynamic": {f"-:{EVIL}{index}": {} for index in range(1_000)}}),
+        ("modules_in_block_to_quantize", {"modules_in_block_to_quantize": [["mlp.up_proj"] * 100_000] * 1_000}),
+        (
+            "config_groups",
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {
+                    f"group_{index}": {"targets": [f"re:{EVIL}{index}"], "weights": {"num_bits": 8}}
+                    for index in range(64)
+                },
+            },
+        ),
+    ],
+)
+def test_lists_that_could_run_for_ages_together_are_refused_by_name(field: str, quantization: dict[str, Any]) -> None:
+    config = copy.deepcopy(CONFIGS["Qwen--Qwen3-235B-A22B"])
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4, "group_size": 128} | quantization
+    start = time.process_time()
+    model, errors = outcome(config)
+    assert time.process_time() - start < PATIENCE
+    assert model is None
+    assert errors[0].field.startswith(f"config.quantization_config.{field}")

@@ -12,9 +12,10 @@ from enginemem.architecture import Architecture, Experts, LayerSpec, Rope
 from enginemem.hf_config.defaults import WithDefaults, with_defaults
 from enginemem.hf_config.families import FAMILIES, Family
 from enginemem.hf_config.fields import Fields, UnknownArchitecture
-from enginemem.hf_config.quantization import Quantization, stated
+from enginemem.hf_config.quantization import stated
 from enginemem.hf_config.readers import READERS, quantization_reader
 from enginemem.hf_config.rope import read_lengths, read_original, read_ropes
+from enginemem.hf_config.rules import Quantization
 from enginemem.hf_config.shape import Decoded, Layer
 from enginemem.hf_config.vision import read_vision, vision_note
 from enginemem.inputs import FieldError, nearest

@@ -8,7 +8,8 @@ from enginemem.hf_config.families import Family
 from enginemem.hf_config.fields import MOST_TOKENS, Fields, UnknownArchitecture
 from enginemem.hf_config.names import Names
 from enginemem.hf_config.parts import Tensors, experts, norm, vector
-from enginemem.hf_config.quantization import MODELOPT, MXFP4, NVFP4, Quantization, Rule, read_quantization
+from enginemem.hf_config.quantization import MODELOPT, MXFP4, NVFP4, read_quantization
+from enginemem.hf_config.rules import Quantization, Rule
 from enginemem.hf_config.shape import Decoded, Layer, Shape, outer_tensors, read_moe, read_shape
 from enginemem.tensors import FP32, Tensor
 

@@ -7,15 +7,12 @@ Methods that are not known here are refused by name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from enginemem.hf_config.fields import Fields, UnknownArchitecture
-from enginemem.hf_config.names import Names
+from enginemem.hf_config.names import MOST_WILD, Budget, Names
+from enginemem.hf_config.rules import Quantization, Rule
 from enginemem.inputs import FieldError
-from enginemem.tensors import Format, Tensor, TensorKind
-
-QUANTISED: tuple[TensorKind, ...] = ("attention", "indexer", "recurrent", "mlp", "shared_experts", "experts")
-"""Matrices that a rule for all linear layers reaches; embeddings, heads, routers and norms only when named."""
+from enginemem.tensors import Format
 
 FP8 = Format("fp8", 8, "fp8_e4m3", tensor_bytes=4)
 FP8_ROWS = Format("fp8_rows", 8, "fp8_e4m3", row_scale_bits=32)
@@ -32,36 +29,10 @@ MODELOPT = {
     "FP8_PB_WO": Format("fp8_block", 8, "fp8_e4m3", group=128, group_rows=128, scale_bits=32),
     "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
 }
+SPARSE = ("marlin-24", "sparse-24-bitmask", "sparse-bitmask")
+"""Formats of compressed-tensors that leave out zeros; vLLM 0.32.0 has no support for them any more."""
+_LONGEST = 64
 METHODS = ("fp8", "compressed-tensors", "modelopt", "mxfp4", "awq", "gptq", "fbgemm_fp8", "modelopt_fp4")
-
-
-class Rule(NamedTuple):
-    """Matrices whose name is in `targets` (None: all linear layers) are stored as `form`."""
-
-    form: Format
-    targets: Names | None
-
-
-class Quantization(NamedTuple):
-    """The method's name, its rules (the first that reaches a matrix counts), the names left alone, and the element
-    type of the KV cache that the checkpoint asks for (None: the model's own)."""
-
-    method: str
-    rules: tuple[Rule, ...]
-    ignored: Names
-    kv_cache: str | None = None
-
-    def form_of(self, name: str, tensor: Tensor) -> Format:
-        """The format of a tensor whose full module name is `name`."""
-        if name in self.ignored:
-            return tensor.form
-        for rule in self.rules:
-            if rule.targets is None:
-                if tensor.linear and tensor.kind in QUANTISED:
-                    return rule.form
-            elif tensor.columns > 1 and name in rule.targets:
-                return rule.form
-        return tensor.form
 
 
 def read_quantization(config: Fields, extra: Fields | None) -> Quantization | None:
@@ -85,6 +56,8 @@ def stated(config: Fields, extra: Fields | None) -> Fields | None:
     for nested in ("text_config", "llm_config"):
         inner = config.inner(nested) if found is None else None
         found = found or (inner.inner("quantization_config") if inner is not None else None)
+    # Where older compressed checkpoints keep it; both engines look there last.
+    found = found or config.inner("compression_config")
     if found is None or extra is None or found.values.get("quant_algo") != "MIXED_PRECISION":
         return found
     return found if found.given("quantized_layers") else None
@@ -92,6 +65,8 @@ def stated(config: Fields, extra: Fields | None) -> Fields | None:
 
 def _of(fields: Fields) -> Quantization:
     method = fields.values.get("quant_method")
+    if isinstance(method, str) and len(method) < _LONGEST:
+        method = method.lower().replace("compressed_tensors", "compressed-tensors")
     if method is None and (fields.given("quant_algo") or fields.given("producer")):
         return _modelopt(fields)
     if not isinstance(method, str) or method not in METHODS:
@@ -149,22 +124,75 @@ def _grouped(fields: Fields, method: str) -> Quantization:
     bits = fields.count(fields.first("bits", "w_bit"), low=2, high=8)
     group = fields.count(fields.first("group_size", "q_group_size"), low=-1, high=65_536)
     zeros = bits if method == "awq" or not fields.flag("sym", True) else 0
+    form = _packed(bits, group, zeros)
+    if method == "awq":
+        return Quantization(method, (Rule(form, None),), _names(fields, "modules_to_not_convert"))
+    return _gptq(fields, form)
+
+
+def _gptq(fields: Fields, form: Format) -> Quantization:
+    """GPTQ: modules that `dynamic` leaves alone (`-:`) or stores otherwise, a head where `lm_head` says so, and
+    otherwise the modules that the file lists, or all.
+
+    Source rules: AutoGPTQConfig in quantization/auto_gptq.py and get_dynamic_override in utils/gptq_utils.py at vLLM
+    0.32.0.
+    """
+    rules, left, budget = [], [], Budget()
+    changes = fields.inner("dynamic") or Fields({}, f"{fields.path}.dynamic", fields.errors)
+    for key in list(changes.values)[:MOST_WILD]:
+        own = changes.inner(key) if isinstance(key, str) else None
+        if own is None:
+            continue
+        if key.startswith("-:"):
+            left.append("re:" + key[2:])
+            continue
+        bits = own.count("bits", form.bits, low=2, high=8)
+        group = own.count("group_size", form.group or -1, low=-1, high=65_536)
+        symmetric = own.flag("sym", not form.zero_bits)
+        rules.append(Rule(_packed(bits, group, 0 if symmetric else bits),
+                          Names(["re:" + key.removeprefix("+:")], changes.path, budget), linear=True))  # fmt: skip
+    if fields.flag("lm_head", False):
+        rules.append(Rule(form, Names(["lm_head"])))
+    names = _listed(fields, "modules_in_block_to_quantize")
+    listed = Names(names, f"{fields.path}.modules_in_block_to_quantize", budget) if names else None
+    rules.append(Rule(form, listed, linear=True))
+    return Quantization("gptq", tuple(rules), Names(left, changes.path))
+
+
+def _listed(fields: Fields, name: str) -> list[str]:
+    """The names of a list, or of the lists in it."""
+    names: list[str] = []
+    for entry in fields.items(name) or ():
+        own = [inner for inner in (entry if isinstance(entry, (list, tuple)) else (entry,)) if isinstance(inner, str)]
+        if len(names) + len(own) > MOST_WILD:
+            fields.problem(name, f"at most {MOST_WILD:,} names")
+            return []
+        names += own
+    return names
+
+
+def _packed(bits: int, group: int, zeros: int) -> Format:
+    """Whole numbers of a few bits, packed, with a 16-bit scale and a zero point for each group, or for each row."""
     if group > 0:
-        form = Format(f"int{bits}", bits, "int32", "bf16", group=group, scale_bits=16, zero_bits=zeros)
-    else:
-        form = Format(f"int{bits}", bits, "int32", "bf16", row_scale_bits=16 + zeros)
-    return Quantization(method, (Rule(form, None),), _names(fields, "modules_to_not_convert"))
+        return Format(f"int{bits}", bits, "int32", "bf16", group=group, scale_bits=16, zero_bits=zeros)
+    return Format(f"int{bits}", bits, "int32", "bf16", row_scale_bits=16 + zeros)
 
 
 def _compressed(fields: Fields) -> Quantization:
-    rules = []
+    rules, budget = [], Budget()
+    sparsity = fields.inner("sparsity_config")
+    for place in (fields, *([sparsity] if sparsity is not None else [])):
+        if place.text("format", "dense") in SPARSE:
+            place.problem("format", "one that stores every element: sparse matrices are not known here")
     for group in _groups(fields):
         weights = group.inner("weights")
         if weights is None:
             group.problem("weights", "an object that says how weights are stored")
             continue
         form = _weights_form(weights, group.text("format", fields.text("format", "")))
-        rules.append(Rule(form, _targets(group)))
+        rules += _targeted(group, form, budget)
+    # A module's name counts before the class of its layer, whatever the order of the groups (find_matched_target).
+    rules.sort(key=lambda rule: rule.targets is None)
     scheme = fields.inner("kv_cache_scheme")
     kv_cache = None if scheme is None else _kv_scheme(scheme)
     return Quantization("compressed-tensors", tuple(rules), _names(fields, "ignore"), kv_cache)
@@ -179,9 +207,12 @@ def _groups(fields: Fields) -> Sequence[Fields]:
     return [group for group in found if group is not None]
 
 
-def _targets(group: Fields) -> Names | None:
+def _targeted(group: Fields, form: Format, budget: Budget) -> list[Rule]:
+    """The rules of a group: by the names that it lists, and for all linear layers where it lists their class."""
     entries = [entry for entry in group.items("targets", most=200_000) or () if isinstance(entry, str)]
-    return None if not entries or "Linear" in entries else Names(entries, f"{group.path}.targets")
+    names = [entry for entry in entries if entry != "Linear"]
+    rules = [Rule(form, Names(names, f"{group.path}.targets", budget))] if names else []
+    return rules if names and "Linear" not in entries else [*rules, Rule(form, None)]
 
 
 def _weights_form(weights: Fields, layout: str) -> Format:
@@ -192,6 +223,10 @@ def _weights_form(weights: Fields, layout: str) -> Format:
         return MXFP4 if "mxfp4" in layout or group == 32 else NVFP4
     if kind == "float" and bits == 8 and strategy == "block":
         return _blocks(weights, "block_structure")
+    if kind == "float" and bits == 8 and strategy == "group":
+        if group != MXFP8.group:
+            weights.problem("group_size", f"{MXFP8.group}, the group of MXFP8, or another strategy")
+        return MXFP8
     if kind == "float" and bits == 8:
         return FP8_ROWS if strategy == "channel" else FP8
     if kind == "int" and bits == 8 and group <= 0:
@@ -233,7 +268,8 @@ def _modelopt(fields: Fields) -> Quantization:
             form = None if layer is None else _algorithm(layer)
             if form is not None:
                 by_form.setdefault(form, []).append(name)
-        rules = [Rule(form, Names(names, listed.path)) for form, names in by_form.items()]
+        budget = Budget()
+        rules = [Rule(form, Names(names, listed.path, budget)) for form, names in by_form.items()]
     elif fields.text("quant_algo", "") != "MIXED_PRECISION":
         form = _algorithm(fields)
         if form is None:

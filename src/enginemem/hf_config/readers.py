@@ -11,8 +11,9 @@ from enginemem.hf_config.fields import Fields
 from enginemem.hf_config.gemma import read_gemma4
 from enginemem.hf_config.mamba import read_falcon, read_granite, read_jamba
 from enginemem.hf_config.minimax import read_minimax_m3
-from enginemem.hf_config.quantization import Quantization, read_quantization
+from enginemem.hf_config.quantization import read_quantization
 from enginemem.hf_config.recurrent import read_gdn, read_kda, read_nemotron
+from enginemem.hf_config.rules import Quantization
 from enginemem.hf_config.shape import Decoded
 from enginemem.hf_config.step import read_step
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from enginemem.architecture import Vision
 from enginemem.hf_config.fields import Fields
 from enginemem.hf_config.parts import Tensors
-from enginemem.hf_config.quantization import Quantization
+from enginemem.hf_config.rules import Quantization
 from enginemem.hf_config.towers import TOWERS
 from enginemem.tensors import Block, Inventory
 from enginemem.units import gb
 
 _PLAIN = ("llama4", "moonvit", "moonvit3")
 """Encoders that the engines load without the checkpoint's quantisation."""
-_LISTLESS = ("gptq",)
-"""Methods whose files do not list what they left alone; encoders always are."""
+_LISTLESS = ("gptq", "awq")
+"""Methods whose files need not list what they left alone; encoders always are."""
 
 
 def read_vision(

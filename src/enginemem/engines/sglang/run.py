@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
+from enginemem.blocks import uneven_blocks
 from enginemem.derivation import Derivation
 from enginemem.engines.plan import Binds, EnginePlan, Resolved, SetBy, Status
 from enginemem.engines.sglang.model import ModelFacts
@@ -12,9 +13,10 @@ from enginemem.engines.sglang.options import Options
 from enginemem.hardware import Gpu
 from enginemem.release import EngineRelease
 from enginemem.scenario import Scenario
-from enginemem.tensors import uneven_blocks
 
 BLOCK_METHODS = ("fp8", "compressed-tensors")
+UNCHECKED = ("mimo_v2_flash",)
+"""Model types whose fused projections are not checked against the blocks (models/mimo_v2.py)."""
 """Methods whose blocks under one scale the engine checks against the cut of a matrix."""
 
 
@@ -116,7 +118,7 @@ def check_start(run: Run, model: ModelFacts | None, part: Part) -> ModelFacts:
         raise StopPlan(
             "refused", f"the max_model_len of {asked:,} is above the model's own {model.context:,}: give at most that"
         )
-    problem = uneven_blocks(scenario.model.inventory, tp=scenario.tp)
+    problem = uneven_blocks(scenario.model.inventory, tp=scenario.tp, merged=scenario.model.model_type not in UNCHECKED)
     if problem is not None and scenario.text("weight_dtype") == "auto" and scenario.model.quantization in BLOCK_METHODS:
         raise StopPlan("refused", problem)
     return model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enginemem.architecture import Architecture
+from enginemem.blocks import uneven_blocks
 from enginemem.derivation import Operand
 from enginemem.encoder import NARROWED, UNSIZED, sized
 from enginemem.engines.vllm.compressed import is_compressed
@@ -19,7 +21,6 @@ from enginemem.engines.vllm.weights import (
     weight_bytes,
 )
 from enginemem.release import EngineRelease
-from enginemem.tensors import uneven_blocks
 
 SINK_BYTES = 4
 """Bytes of one attention sink, a 32-bit number."""
@@ -36,11 +37,30 @@ def buffer_rules(release: EngineRelease) -> BufferRules:
     )
 
 
+PACKED_BITS = {"gptq": (4, 8), "awq": (4,)}
+"""Bits that the classes of packed whole numbers take (TYPE_MAP in auto_gptq.py and auto_awq.py); GPTQ's symmetric alone."""
+
+
+def _storage_problem(model: Architecture, *, tp: int) -> str | None:
+    """Why the release does not load what the checkpoint stores, None where it does; the method fp8 takes parts of merged
+    matrices as they come, whether they end at a scale or not."""
+    method = model.quantization
+    bits = PACKED_BITS.get(method or "", ())
+    for block in model.inventory.kinds if bits else ():
+        for tensor in block.tensors:
+            form = tensor.form
+            if form.element == "int32" and tensor.linear and form.bits not in bits:
+                return f"{tensor.name} has {form.bits} bits; its class of {method} takes {' and '.join(map(str, bits))}"
+            if form.zero_bits and method == "gptq":
+                return f"{tensor.name} has zero points; its class of gptq takes symmetric whole numbers alone"
+    return uneven_blocks(model.inventory, tp=tp, merged=method == "compressed-tensors", spreads=method == "fp8")
+
+
 def record_weights(run: Run, *, linear_bytes: int | None) -> int:
     """Record the parameters on one GPU and the buffers that the runtime assumption has to cover; returns the
     parameter bytes. `linear_bytes` None: the layers' matrices as the checkpoint stores them."""
     model, steps, tp = run.scenario.model, run.steps, run.scenario.tp
-    problem = uneven_blocks(model.inventory, tp=tp) if linear_bytes is None else None
+    problem = _storage_problem(model, tp=tp) if linear_bytes is None else None
     if problem is not None:
         raise refused(problem)
     multiple = run.release.integer("vocabulary_multiple")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from enginemem.architecture import Architecture
+from enginemem.blocks import spread
 from enginemem.engines.vllm.length import rope_positions
 from enginemem.memo import per_model
 from enginemem.tensors import (
@@ -96,13 +97,14 @@ def stored(
         own = piece(tensor, tp=tp, vocabulary_multiple=vocabulary_multiple, whole_experts=whole_experts)
         if micro:
             own = padded(tensor, own, pads)
-        scales = scale_bytes(tensor.form, own.rows, own.columns)
-        if tensor.fused and tensor.form.group_rows > 1:
-            key = (tensor.fused, tensor.form, own.columns, own.copies)
+        form = spread(tensor, own, tp=tp)
+        scales = scale_bytes(form, own.rows, own.columns)
+        if tensor.fused and form.group_rows > 1:
+            key = (tensor.fused, form, own.columns, own.copies)
             before = open_rows.get(key, 0)
             open_rows[key] = before + own.rows
-            scales = scale_bytes(tensor.form, before + own.rows, own.columns)
-            scales -= scale_bytes(tensor.form, before, own.columns)
+            scales = scale_bytes(form, before + own.rows, own.columns)
+            scales -= scale_bytes(form, before, own.columns)
         yield tensor, element_bytes(tensor.form, own.rows, own.columns) * own.copies, scales * own.copies
 
 
