@@ -54,23 +54,29 @@ def _milliseconds(scenario: enginemem.Scenario) -> float:
 
 def bench_presets() -> list[tuple[float, str, str]]:
     """Median milliseconds of `compare` for every preset and every number of GPUs that splits it, over distinct
-    scenarios, slowest first: (milliseconds, model, tp)."""
-    import enginemem  # noqa: PLC0415 - the import is measured apart
-    from enginemem.architecture import load_model, model_ids  # noqa: PLC0415 - as above
+    scenarios, slowest first: (milliseconds, model, tp). The slowest are measured again, the lower median counts."""
+    from enginemem.architecture import load_model, model_ids  # noqa: PLC0415 - the import is measured apart
 
     rng = random.Random(20261130)
     found = []
     for model in model_ids():
         facts = load_model(model)
         for tp in [str(size) for size in (1, 2, 4, 8) if facts.tensor_parallel_problem(size) is None]:
-            times = []
-            for prompt in rng.sample(range(100, 8000), PER_PRESET):
-                # A part on which the model fits, so that no engine ends early.
-                inputs = {"gpu": "b300", "model": model, "tp": tp, "prompt": prompt, "max_tokens": 1000}
-                scenario = enginemem.Scenario(**inputs, mean_output=rng.randrange(50, 1000))
-                times.append(_milliseconds(scenario))
-            found.append((statistics.median(times), model, tp))
-    return sorted(found, reverse=True)
+            found.append((_preset_milliseconds(model, tp, rng), model, tp))
+    found.sort()
+    again = [(min(took, _preset_milliseconds(model, tp, rng)), model, tp) for took, model, tp in found[-AGAIN:]]
+    return sorted(found[:-AGAIN] + again, reverse=True)
+
+
+def _preset_milliseconds(model: str, tp: str, rng: random.Random) -> float:
+    import enginemem  # noqa: PLC0415 - the import is measured apart
+
+    times = []
+    for prompt in rng.sample(range(100, 8000), PER_PRESET):
+        # A part on which the model fits, so that no engine ends early.
+        inputs = {"gpu": "b300", "model": model, "tp": tp, "prompt": prompt, "max_tokens": 1000}
+        times.append(_milliseconds(enginemem.Scenario(**inputs, mean_output=rng.randrange(50, 1000))))
+    return statistics.median(times)
 
 
 def bench_import() -> tuple[float, list[str]]:
