@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.site import assets, budget, bundle, csp, fresh, pages, runtime, service_worker, theme_css, wheels
+from scripts.site import assets, budget, bundle, csp, fresh, pages, runtime, service_worker, theme_css, theme_js, wheels
 from scripts.site.runtime import BuildError
 from scripts.site.serve import SiteServer
 
@@ -91,6 +91,7 @@ def _build(site: Path) -> tuple[assets.Release, budget.Visit]:
         mkdocs(work / "pages", work / "site")
         built = work / "site"
         theme_css.trim(ROOT, built)
+        theme_js.trim(built)
         folder = assets.runtime_folder(built, pyodide, python, list(shipped.values()))
         lock = wheels.lock_entries(shipped)
         app = assets.app_folder(built, built / assets.STAGED, runtime=folder, python=python, lock=lock)
