@@ -91,7 +91,7 @@ def _build(site: Path) -> tuple[assets.Release, budget.Visit]:
         mkdocs(work / "pages", work / "site")
         built = work / "site"
         theme_css.trim(ROOT, built)
-        theme_js.trim(built)
+        theme_js.trim(built, ROOT / "site_assets/js/search-later.js")
         folder = assets.runtime_folder(built, pyodide, python, list(shipped.values()))
         lock = wheels.lock_entries(shipped)
         app = assets.app_folder(built, built / assets.STAGED, runtime=folder, python=python, lock=lock)

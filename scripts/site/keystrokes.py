@@ -127,6 +127,7 @@ def _typed(page: Page, keys: list[str], edits: int) -> Keys:
             pressed += 1
             _focus(page, key)
             page.keyboard.press("End")
+            page.wait_for_timeout(PAUSE)
             took = _press(page, str(1 + pressed % 9))
             page.keyboard.press("Backspace")
             page.wait_for_timeout(PAUSE)
@@ -145,6 +146,7 @@ def measured(playwright: Playwright, folder: Path, edits: int) -> list[Keys]:
         page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
         for fold in page.locator("details.em-knobs").all():
             fold.evaluate("fold => { fold.open = true; }")
+            fold.locator("[data-key]").first.wait_for()
         keys: list[str] = page.evaluate(
             "[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)"
         )

@@ -79,7 +79,7 @@ def render_pages(root: Path, staging: Path) -> None:
         _copy(root / "site_assets" / "js" / f"{name}.js", own / f"{name}.js")
 
 
-OWN_SCRIPTS = ("early", "app", "form", "model-config", "regions", "copy", "tables", "page", "hardware")
+OWN_SCRIPTS = ("scripted", "early", "app", "form", "model-config", "regions", "copy", "tables", "page", "hardware")
 
 
 def _copy(source: Path, target: Path) -> None:

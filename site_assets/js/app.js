@@ -92,11 +92,11 @@ async function ask(way) {
 /** The question for the figures of what is wanted. @param {typeof wanted} what */
 const figuresOf = (what) => ({ kind: "plan", part: "figures", reference, ...what });
 
-/** Have the answers to the next arrow key in the field that has the focus. */
+/** Have the answers to the next key in the field that has the focus. */
 function lookAhead() {
   const key = document.activeElement?.closest("#em-form [data-key]")?.dataset.key;
   if (!key || page.dataset.em || wanted !== shown || modelConfig.request().config) return;
-  for (const [way, inputs] of Object.entries(form.neighbours(key))) started.expect(figuresOf({ inputs }), way);
+  for (const [next, inputs] of form.nextInputs(key)) started.expect(figuresOf({ inputs }), next);
 }
 
 /** Whether the page still holds, untouched, what the core made of the defaults when the site was built. */
@@ -242,6 +242,8 @@ fields.addEventListener("focusin", (event) => {
   editedKey = row.dataset.key;
   lookAhead();
 });
+// Where the cursor stands decides what the next digit makes of the field.
+document.addEventListener("selectionchange", lookAhead);
 window.addEventListener("pagehide", arrive);
 document.getElementById("em-reset-all").addEventListener("click", () => {
   visit();

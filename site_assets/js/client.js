@@ -22,7 +22,15 @@ const PATIENCE = { plan: 10_000, record: 90_000 };
 const SOON = new Set(["figures"]);
 const LAST = new Set(["details", "charts"]);
 /** Answers that are kept ahead of their question. */
-const MOST_AHEAD = 6;
+const MOST_AHEAD = 40;
+const AHEAD = "ahead-";
+
+/** A lane's place in the order of answering. @param {string} lane */
+function rank(lane) {
+  if (SOON.has(lane)) return 0;
+  if (lane.startsWith(AHEAD)) return 3;
+  return LAST.has(lane) ? 2 : 1;
+}
 
 /** What this browser lacks of what Python needs. */
 function lacking() {
@@ -104,6 +112,8 @@ export function createEngine({ onState = () => {} } = {}) {
   let inFlight = null;
   /** @type {Map<string, object>} answers to questions that nobody has asked yet, by question */
   const ahead = new Map();
+  /** @type {Set<string>} those that are being answered, or wait to be */
+  const expected = new Set();
   /** @type {Worker | null} */
   let worker = null;
   let timer = 0;
@@ -202,11 +212,10 @@ export function createEngine({ onState = () => {} } = {}) {
     job.resolve(stale ? null : JSON.parse(text));
   }
 
-  /** Send the next request: figures first, details last. */
+  /** Send the next request: figures first, details late, what nobody has asked yet last. */
   function pump() {
     if (inFlight || state.state !== "ready" || waiting.size === 0) return;
-    const lanes = [...waiting.keys()];
-    const lane = lanes.find((name) => SOON.has(name)) ?? lanes.find((name) => !LAST.has(name)) ?? lanes[0];
+    const [lane] = [...waiting.keys()].sort((one, other) => rank(one) - rank(other));
     inFlight = waiting.get(lane);
     waiting.delete(lane);
     const { id, text, record } = inFlight;
@@ -230,8 +239,10 @@ export function createEngine({ onState = () => {} } = {}) {
    */
   async function expect(asked, lane) {
     const question = JSON.stringify(asked);
-    if (state.state !== "ready" || ahead.has(question)) return;
-    const answer = await queue(asked, `ahead-${lane}`);
+    if (state.state !== "ready" || ahead.has(question) || expected.has(question)) return;
+    expected.add(question);
+    const answer = await queue(asked, AHEAD + lane);
+    expected.delete(question);
     if (answer === null) return;
     ahead.set(question, answer);
     if (ahead.size > MOST_AHEAD) ahead.delete(ahead.keys().next().value);

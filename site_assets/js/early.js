@@ -6,14 +6,19 @@
     document.documentElement.dataset.em = "pending";
     document.documentElement.dataset.emDetails = "pending";
   }
-  const put = (id) => document.head.append(document.importNode(document.getElementById(id).content, true));
+  const put = (id) => {
+    const content = document.importNode(document.getElementById(id).content, true);
+    // The theme's script first: what the calculator starts would only slow it down.
+    for (const script of content.querySelectorAll("script:not([async])")) script.async = false;
+    document.head.append(content);
+  };
   const atOnce = linked || document.hidden || Boolean(navigator.serviceWorker?.controller);
   if (atOnce) put("em-hints");
   document.addEventListener("DOMContentLoaded", () => {
     if (atOnce) return put("em-scripts");
     return requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
-      put("em-hints");
       put("em-scripts");
+      setTimeout(() => put("em-hints"));
     })));
   });
 }

@@ -3,8 +3,13 @@
  * What a text means is Python's to say; this module only carries it.
  */
 
+import { fillIn } from "./regions.js";
+
 /** How long a field waits for the figures of its own step. */
 const FIELD_WAITS_MS = 50;
+
+/** Texts of more characters are not what a key makes of a number. */
+const LONGEST_AHEAD = 12;
 
 /**
  * @param {HTMLFormElement} form
@@ -13,9 +18,6 @@ const FIELD_WAITS_MS = 50;
 export function createForm(form, { onEdit }) {
   /** @type {Map<string, {row: HTMLElement, control: HTMLInputElement | HTMLSelectElement, place: HTMLElement}>} */
   const fields = new Map();
-  for (const row of form.querySelectorAll("[data-key]")) {
-    fields.set(row.dataset.key, { row, control: row.querySelector("input, select"), place: row.querySelector(".em-error") });
-  }
   const counters = [...form.querySelectorAll("[data-count]")];
   const resetAll = form.querySelector("#em-reset-all");
   /** @type {Record<string, string>} canonical texts of the last good answer */
@@ -26,6 +28,35 @@ export function createForm(form, { onEdit }) {
   /** A step whose text the field does not show yet. @type {{key: string, text: string} | null} */
   let step = null;
   let stepTimer = 0;
+
+  /** Take up the fields of a part of the form. @param {Element} part */
+  function collect(part) {
+    for (const row of part.querySelectorAll("[data-key]")) {
+      const key = row.dataset.key;
+      fields.set(key, { row, control: row.querySelector("input, select"), place: row.querySelector(".em-error") });
+      answered.set(key, textOf(key));
+    }
+  }
+
+  /**
+   * An engine's fold holds its fields as text until it is opened, or until one of them differs from its default: the
+   * browser looks through every field that a page has, also those that are folded away.
+   * @param {Element | null} fold
+   */
+  function unfold(fold) {
+    const text = fold?.querySelector(":scope > noscript");
+    if (!text) return;
+    const holder = document.createElement("template");
+    holder.innerHTML = text.textContent;
+    text.replaceWith(holder.content);
+    collect(fold);
+    fillIn(fold);
+  }
+
+  /** Have the fields of these keys. @param {string[]} keys */
+  function need(keys) {
+    for (const key of keys) if (!fields.has(key)) unfold(document.getElementById(`em-knobs-${key.split(".")[0]}`));
+  }
 
   /** What a field holds, or is about to hold. @param {string} key */
   const textOf = (key) => (step?.key === key ? step.text : fields.get(key).control.value);
@@ -60,6 +91,7 @@ export function createForm(form, { onEdit }) {
 
   /** Write every field: the given texts, the defaults elsewhere. @param {Record<string, string>} texts */
   function set(texts) {
+    need(Object.keys(texts));
     for (const [key, { control }] of fields) setText(key, texts[key] ?? control.dataset.default);
     accept(texts);
     for (const fold of form.querySelectorAll("details.em-knobs")) {
@@ -69,6 +101,7 @@ export function createForm(form, { onEdit }) {
 
   /** A good answer's inputs: mark what differs from the defaults, take the messages away. @param {Record<string, string>} texts */
   function accept(texts) {
+    need(Object.keys(texts));
     canonical = texts;
     if (step) requestAnimationFrame(showStep);
     for (const [key, { row, control }] of fields) {
@@ -92,6 +125,7 @@ export function createForm(form, { onEdit }) {
    * @returns {{field: string, message: string}[]} those whose field the form does not have
    */
   function showErrors(errors) {
+    need(errors.map((error) => error.field));
     const known = new Map(errors.filter((error) => fields.has(error.field)).map((error) => [error.field, error.message]));
     for (const [key, { row, control, place }] of fields) {
       const text = known.get(key) ?? "";
@@ -120,24 +154,36 @@ export function createForm(form, { onEdit }) {
     return found ?? null;
   }
 
-  /**
-   * What the arrow keys would make of a field: the inputs after a step up and after a step down.
-   * @param {string} key @returns {{up?: Record<string, string>, down?: Record<string, string>}}
-   */
-  function neighbours(key) {
+  /** What a field may hold after the next key, by key: a step up or down, a digit more, a character less. @param {string} key */
+  function nextTexts(key) {
     const { control } = fields.get(key);
-    const found = {};
+    const found = new Map();
     for (const [name, direction] of [["up", 1], ["down", -1]]) {
       const option = control.options?.[control.selectedIndex - direction];
       const text = control.dataset.steps ? nextStep(key, direction) : (option?.value ?? null);
-      if (text !== null) found[name] = inputs(key, text);
+      if (text !== null) found.set(name, text);
     }
+    if (control.localName === "select") return found;
+    const { selectionStart: start, selectionEnd: end } = control;
+    const text = textOf(key);
+    // A step that is not shown yet is written over the selection.
+    if (text !== control.value) return found;
+    const [head, tail] = [text.slice(0, start), text.slice(end)];
+    if (head.length + tail.length < LONGEST_AHEAD) for (const digit of "0123456789") found.set(digit, head + digit + tail);
+    found.set("erase", (start === end ? head.slice(0, -1) : head) + tail);
     return found;
   }
+
+  /**
+   * The inputs that the next key in a field may lead to, by that key.
+   * @param {string} key @returns {[string, Record<string, string>][]}
+   */
+  const nextInputs = (key) => Array.from(nextTexts(key), ([name, text]) => [name, inputs(key, text)]);
 
   /** @param {EventTarget} target */
   const keyOf = (target) => target.closest?.("[data-key]")?.dataset.key;
 
+  collect(form);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => {
     const key = keyOf(event.target);
@@ -168,6 +214,9 @@ export function createForm(form, { onEdit }) {
     if (row.hasAttribute("data-invalid") || answered.get(key) !== control.value) return;
     setText(key, canonical[key] ?? control.dataset.default);
   });
+  // Before the browser opens the fold, so that it opens full; and however else it is opened.
+  form.addEventListener("click", (event) => unfold(event.target.closest("details.em-knobs > summary")?.parentElement ?? null));
+  form.addEventListener("toggle", (event) => unfold(event.target), true);
   form.addEventListener("click", (event) => {
     const key = event.target.closest("[data-reset]")?.dataset.reset;
     if (!key) return;
@@ -177,5 +226,5 @@ export function createForm(form, { onEdit }) {
     onEdit(key);
   });
 
-  return { inputs, neighbours, set, accept, showErrors };
+  return { inputs, nextInputs, set, accept, showErrors };
 }

@@ -74,8 +74,10 @@ function createSearch(input, select, said) {
  *   or went back to the preset; ask for its figures.
  */
 export function createModelConfig({ form, onChange }) {
-  const part = (name) => form.querySelector(`#em-config${name}`);
-  const fold = part("");
+  const fold = form.querySelector("#em-config");
+  /** The boxes, until the fold opens for the first time. */
+  const folded = document.importNode(fold.querySelector("template").content, true);
+  const part = (name) => form.querySelector(`#em-config${name}`) ?? folded.querySelector(`#em-config${name}`);
   const boxes = { config: part("-text"), quant_config: part("-quant") };
   const [file, said, note, back] = ["-file", "-said", "-note", "-back"].map(part);
   const row = form.querySelector('[data-key="model"]');
@@ -176,6 +178,8 @@ export function createModelConfig({ form, onChange }) {
       timer = setTimeout(changed, TYPING);
     });
   }
+  // Before the browser opens the fold, so that it opens full; and however else it is opened.
+  for (const event of ["click", "toggle"]) fold.addEventListener(event, () => fold.append(folded));
   file.addEventListener("change", () => take(file.files));
   for (const event of ["dragenter", "dragover"]) {
     fold.addEventListener(event, (drag) => {

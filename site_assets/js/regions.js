@@ -168,3 +168,13 @@ export function fill(name, text) {
     if (element.textContent !== text) element.textContent = text;
   }
 }
+
+/** Set the texts of elements that were not in the page when their texts came. @param {Element} part */
+export function fillIn(part) {
+  for (const element of part.querySelectorAll("[data-text]")) {
+    const name = element.dataset.text;
+    places.delete(`text ${name}`);
+    const text = said.get(name);
+    if (text !== undefined) element.textContent = text;
+  }
+}

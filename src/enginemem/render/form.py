@@ -59,12 +59,13 @@ def _section(key: str, heading: str, texts: Mapping[str, str]) -> str:
 
 
 def _fold(engine: str, texts: Mapping[str, str]) -> str:
+    """An engine's knobs. Where scripts run, its fields are text until it opens (form.js): less to look through."""
     name = escape(load_release(engine).name)
     return (
         f'<details class="em-knobs em-{engine}" id="em-knobs-{engine}"><summary>{title(engine)} '
         f'<span class="em-count" data-count="{engine}"></span></summary>'
-        f'<fieldset><legend class="em-hidden">{name} options</legend>'
-        f'<div class="em-fields">{_fields(engine, texts)}</div></fieldset></details>'
+        f'<noscript><fieldset><legend class="em-hidden">{name} options</legend>'
+        f'<div class="em-fields">{_fields(engine, texts)}</div></fieldset></noscript></details>'
     )
 
 

@@ -41,11 +41,14 @@ def model_search(control: str) -> str:
 
 
 def own_config() -> str:
-    """The boxes for a `config.json` of one's own, the place of the verdict on it, and the way back to a preset."""
+    """The boxes for a `config.json` of one's own, the place of the verdict on it, and the way back to a preset.
+
+    The boxes come into the page when their fold opens: the browser looks through every field that a page has.
+    """
     return (
         '<div class="em-wide em-config"><details class="em-fold" id="em-config" hidden>'
         "<summary>Use your own config.json</summary>"
-        '<p class="em-small" id="em-config-help">Paste it, drop it here or choose the file. It is read in this browser. A link '
+        '<template><p class="em-small" id="em-config-help">Paste it, drop it here or choose the file. It is read in this browser. A link '
         "carries what was read of it behind its #, which no server sees.</p>"
         '<label for="em-config-text">config.json</label>'
         f'<textarea id="em-config-text" rows="5" spellcheck="false" autocomplete="off" data-most="{MOST_TEXT}" '
@@ -57,7 +60,7 @@ def own_config() -> str:
         '<input type="file" id="em-config-file" accept=".json,application/json" multiple>'
         '<p class="em-error" id="em-config-said" role="alert" '
         f'data-long="A file has more than {MOST_TEXT:,} characters, the most that is read." '
-        'data-unreadable="A file could not be read as text."></p></details>'
+        'data-unreadable="A file could not be read as text."></p></template></details>'
         '<div class="em-config-verdict" data-region="config" id="em-config-verdict" role="status"></div>'
         '<p class="em-small" id="em-config-note"></p>'
         '<p><button type="button" class="em-button" id="em-config-back" hidden>Back to the preset</button></p></div>'
