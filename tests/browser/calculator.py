@@ -10,6 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Error, Locator, Page, Worker, expect
 
+from enginemem.comparison import ENGINES
 from enginemem.scenario import PLAN_INPUTS
 from enginemem.web import handle
 
@@ -65,22 +66,35 @@ _ADDRESSED = """() => document.documentElement.matches(".no-js") || new Promise(
 })"""
 """The address follows the figures by a frame; half a second where no frames are made."""
 
+_FOLDED = """() => [...document.querySelectorAll("#em-form details:has(> noscript)")].map(
+  (fold) => fold.id.slice("em-knobs-".length),
+)"""
+"""The engines whose fields are still text, at their defaults."""
 _SHOWN = """([regions, texts]) => {
+  const folded = (FOLDED)().map((engine) => `auto.${engine}.`);
   const text = (element) => element.textContent.replace(/\\s+/g, " ").trim();
   const all = (attribute, names) => Object.fromEntries(names.map((name) => {
     const found = [...document.querySelectorAll(`[${attribute}="${CSS.escape(name)}"]`)].map(text);
     return [name, found.every((each) => each === found[0]) ? found.slice(0, 1) : found];
   }));
+  // A text beside a field that stands as text itself is not on the page yet.
+  const shown = all("data-text", Object.keys(texts));
+  for (const [name, found] of Object.entries(shown)) {
+    if (!found.length && folded.some((start) => name.startsWith(start))) shown[name] = texts[name];
+  }
   const root = document.documentElement;
   const seen = (name) => {
     const region = document.querySelector(`[data-region="${name}"]`);
     return region !== null && getComputedStyle(region).visibility === "visible";
   };
-  return [all("data-region", regions), all("data-text", texts), !root.dataset.em && regions.every(seen)];
-}"""
-_VALUES = """() => Object.fromEntries(
+  return [all("data-region", regions), shown, !root.dataset.em && regions.every(seen)];
+}""".replace("FOLDED", _FOLDED)
+_VALUES = f"""(defaults) => Object.assign({{}}, ...({_FOLDED})().map((engine) => defaults[engine]), Object.fromEntries(
   [...document.querySelectorAll("#em-form [data-key]")].map((row) => [row.dataset.key, row.querySelector("input, select").value]),
-)"""
+))"""
+_DEFAULTS = {
+    engine: {field.key: field.default for field in PLAN_INPUTS if field.section == engine} for engine in ENGINES
+}
 _MARKED = (
     """() => [...document.querySelectorAll("#em-form [data-key][data-changed]")].map((row) => row.dataset.key).sort()"""
 )
@@ -161,13 +175,13 @@ class Calculator:
         regions = {name: [text_of(html)] for name, html in found["regions"].items()}
         texts = {name: text for name, text in found["texts"].items() if name != "announce"}
         shown = {name: [" ".join(text.split())] for name, text in texts.items()}
-        self._becomes([regions, shown, True], _SHOWN, [list(regions), list(shown)])
+        self._becomes([regions, shown, True], _SHOWN, [list(regions), shown])
         self._asked(_ADDRESSED, None)
 
     def shows_inputs(self, inputs: Mapping[str, str]) -> None:
         """The form holds these texts, defaults elsewhere, and marks exactly these as changed."""
         values = {field.key: inputs.get(field.key, field.default) for field in PLAN_INPUTS}
-        self._becomes(values, _VALUES)
+        self._becomes(values, _VALUES, _DEFAULTS)
         self.marks(inputs)
 
     def marks(self, keys: Iterable[str]) -> None:

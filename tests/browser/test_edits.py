@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 
+import pytest
 from playwright.sync_api import expect
 
 import random_scenarios
@@ -191,28 +193,62 @@ window.Worker = class extends Native {
 """
 
 
-def test_an_arrow_key_finds_its_answer_computed_ahead(calculator: Calculator) -> None:
-    """With the focus on a field both of its steps are computed; the key asks for no figures of its own."""
+def figures_of(inputs: dict[str, str]) -> str:
+    """A condition of the page: the figures of these inputs were asked of Python, once, and have been answered."""
+    return (
+        "() => { const found = asked.filter(({ part, inputs }) => part === 'figures' && JSON.stringify(inputs) === "
+        f"JSON.stringify({json.dumps(inputs)})); return found.length === 1 && answered.has(found[0].id); }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "pressed", "text"),
+    [
+        ("prompt", "ArrowUp", "8000"),
+        ("max_tokens", "ArrowDown", "1000"),
+        ("prompt", "7", "40007"),
+        ("prompt", "Backspace", "400"),
+    ],
+)
+def test_the_next_key_finds_its_answer_computed_ahead(
+    calculator: Calculator, key: str, pressed: str, text: str
+) -> None:
+    """With the focus on a field, what the next key may make of it is computed; the key asks for no figures of its own."""
     page = calculator.page
     page.add_init_script(_WATCH_WORKER)
     calculator.open("?v=1&prompt=4000").ready()
     calculator.shows_everything(prompt="4000")
-    for key, up, down in (("prompt", "8000", "2000"), ("max_tokens", "4000", "1000")):
-        page.evaluate("window.asked.length = 0")
-        calculator.control(key).focus()
-        calculator.comes_to("() => asked.length === 2 && asked.every(({ id }) => answered.has(id))")
-        ahead = [{"prompt": "4000"} | {key: up}, {"prompt": "4000"} | {key: down}]
-        assert [question["inputs"] for question in page.evaluate("asked")] == [without_defaults(each) for each in ahead]
-        calculator.control(key).press("ArrowUp")
-        calculator.shows(answer(**ahead[0]))
-        figures = [question["inputs"] for question in page.evaluate("asked") if question["part"] == "figures"]
-        assert figures.count(ahead[0]) == 1
-        calculator.control(key).press("ArrowDown")
-        calculator.shows_everything(prompt="4000")
+    calculator.control(key).focus()
+    calculator.control(key).press("End")
+    expected = without_defaults({"prompt": "4000"} | {key: text})
+    calculator.comes_to(figures_of(expected))
+    page.keyboard.press(pressed)
+    calculator.shows(answer(**expected))
+    assert page.evaluate(f"({figures_of(expected)})()")
 
 
 def without_defaults(inputs: dict[str, str]) -> dict[str, str]:
     return {key: text for key, text in inputs.items() if text != PLAN_INPUTS[key].default}
+
+
+def test_an_engines_fields_come_when_its_fold_opens(calculator: Calculator) -> None:
+    """Closed, a fold holds no field; opened by hand or by a link it has all, with what the engine resolves today."""
+    page = calculator.page
+    keys = {engine: [field.key for field in PLAN_INPUTS if field.section == engine] for engine in ENGINES}
+    calculator.open().ready()
+    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(0)
+    calculator.set("gpu", "h200-sxm")
+    calculator.shows(answer(gpu="h200-sxm"))
+    page.locator("#em-knobs-sglang > summary").click()
+    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(len(keys["sglang"]))
+    for key in keys["sglang"]:
+        expect(calculator.control(key)).to_have_value(PLAN_INPUTS[key].default)
+    calculator.shows_everything(gpu="h200-sxm")
+    calculator.open("?v=1&vllm.max_num_seqs=64").ready()
+    expect(calculator.control("vllm.max_num_seqs")).to_be_visible()
+    expect(calculator.control("vllm.max_num_seqs")).to_have_value("64")
+    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(len(keys["vllm"]))
+    calculator.shows_everything(**{"vllm.max_num_seqs": "64"})
 
 
 def test_the_newest_of_many_quick_edits_wins(calculator: Calculator) -> None:

@@ -19,7 +19,7 @@ def test_without_javascript_the_default_scenario_is_there_in_full(host: Host, vi
         calculator.shows(answer(part))
     for region in ("cards", "finding", "bars", "table", "charts", "launches"):
         expect(calculator.region(region)).to_be_visible()
-    expect(page.locator("#em-form noscript p")).to_be_visible()
+    expect(page.locator("#em-form > noscript p")).to_be_visible()
     for field in PLAN_INPUTS:
         expect(calculator.control(field.key)).to_have_value(field.default)
 

@@ -201,6 +201,21 @@ def test_a_missing_script_of_the_hardware_page_is_told(serve: Serve, visitor: Vi
     expect(page.locator("#em-record-said")).to_contain_text("did not start")
 
 
+def test_search_is_fetched_when_it_is_wanted(page: Page, host: Host) -> None:
+    """No page brings the index with it; the key that opens the search does, and what follows is typed into it."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{host.address}method/")
+    page.wait_for_load_state("networkidle")
+    assert [url for url in asked if "/bundle." in url]
+    assert not [url for url in asked if "search" in url]
+    page.keyboard.press("/")
+    expect(page.locator("input.md-search__input")).to_be_focused()
+    page.keyboard.type("disprove")
+    expect(page.locator(".md-search-result__link").first).to_be_visible()
+    assert [url for url in asked if url.endswith("/search_index.json")]
+
+
 def test_search_finds_a_page(page: Page, host: Host) -> None:
     page.goto(f"{host.address}method/")
     page.locator("input.md-search__input").press_sequentially("disprove")

@@ -48,7 +48,8 @@ def own_config() -> str:
     return (
         '<div class="em-wide em-config"><details class="em-fold" id="em-config" hidden>'
         "<summary>Use your own config.json</summary>"
-        '<template><p class="em-small" id="em-config-help">Paste it, drop it here or choose the file. It is read in this browser. A link '
+        '<template><p class="em-small" id="em-config-help">Paste it, drop it here or choose the file. It is read in this '
+        "browser. A link "
         "carries what was read of it behind its #, which no server sees.</p>"
         '<label for="em-config-text">config.json</label>'
         f'<textarea id="em-config-text" rows="5" spellcheck="false" autocomplete="off" data-most="{MOST_TEXT}" '
