@@ -1,4 +1,4 @@
-"""From a key to the changed figures: every field of the form is stepped with the arrow keys, in turns."""
+"""From a key to the changed figures, and to the ledgers and pictures that follow: every field of the form, in turns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from playwright.sync_api import Page, Playwright
 from scripts.site.chromium import profile
 from scripts.site.serve import SiteServer
 
-PAUSE = 220
+PAUSE = 300
 """Milliseconds between edits: the details of one are done before the next."""
 _MOST_KEYS = 1500
+_ENTERED = {
+    "cuda_total": "60GiB", "smi_total": "90000MiB", "runtime": "4.5GB", "preload": "1GiB", "prompt": "5000", "max_tokens": "1500",
+    "mean_output": "700", "max_model_len": "9000", "vllm.watermark": "0.05", "vllm.kv_cache_memory_bytes": "20GB",
+    "vllm.num_gpu_blocks_override": "9000", "sglang.schedule_conservativeness": "0.5", "sglang.chunked_prefill_size": "2048",
+    "tensorrt-llm.cuda_graph_batch_sizes": "1,2,4,96",
+}  # fmt: skip
+"""What is typed into a field, key by key; 0.7 into the other decimals, 64 elsewhere."""
 WATCH = """
 addEventListener("keydown", (event) => {
-  Object.assign(window, { key: event.timeStamp, changed: 0, answers: [] });
+  Object.assign(window, { key: event.timeStamp, changed: 0, followed: 0, answers: [] });
 }, true);
 addEventListener("DOMContentLoaded", () => {
   const observer = new MutationObserver(() => {
@@ -26,6 +33,10 @@ addEventListener("DOMContentLoaded", () => {
   });
   for (const region of document.querySelectorAll("[data-region=cards], [data-region=table], [data-region=finding]")) {
     observer.observe(region, { childList: true, subtree: true, characterData: true });
+  }
+  const later = new MutationObserver(() => { window.followed = performance.now(); });
+  for (const region of document.querySelectorAll("[data-region^=ledger], [data-region=launches], [data-region=charts]")) {
+    later.observe(region, { childList: true, subtree: true, characterData: true });
   }
 });
 const Native = Worker;
@@ -42,11 +53,12 @@ _POST = 'if (typeof found === "string") postMessage({ type: "answer", id, text: 
 
 
 class Edit(NamedTuple):
-    """One edit: the field, milliseconds from the key to the figures, and those of Python's answer, None where the
-    answer was there before the key."""
+    """One edit, in milliseconds from its key: the field, the figures, the last of ledgers, commands and pictures (None
+    when none of them changed), and what Python took (None where the answer was there before the key)."""
 
     field: str
     shown: float
+    followed: float | None
     python: float | None
 
 
@@ -59,10 +71,12 @@ class Keys(NamedTuple):
     def summary(self) -> str:
         """The middle and the tail of both, in one line."""
         shown, python = [edit.shown for edit in self.edits], [edit.python for edit in self.edits if edit.python]
+        followed = [edit.followed for edit in self.edits if edit.followed]
         fields = {edit.field for edit in self.edits}
         text = (
             f"{self.way}: {len(shown)} edits of {len(fields)} fields, key to figures p50 {_at(shown, 50):.1f} ms, "
-            f"p95 {_at(shown, 95):.1f} ms, worst {max(shown):.1f} ms; {len(shown) - len(python)} answered ahead"
+            f"p95 {_at(shown, 95):.1f} ms, worst {max(shown):.1f} ms; ledgers and pictures p50 {_at(followed, 50):.0f} ms, "
+            f"p95 {_at(followed, 95):.0f} ms; {len(shown) - len(python)} answered ahead"
         )
         if len(python) < 2:
             return text
@@ -85,13 +99,14 @@ def timed_worker(app: Path) -> None:
     path.write_text(text.replace(_POST, _POST.replace("text: found", "text: found, took")), encoding="utf-8")
 
 
-def _press(page: Page, key: str) -> tuple[float, float | None] | None:
-    """Key to figures and Python's share, or None when no figure changed."""
-    page.evaluate("window.changed = 0")
+def _press(page: Page, key: str) -> tuple[float, float | None, float | None] | None:
+    """Key to figures, key to the details, and Python's share; None when no figure changed."""
+    page.evaluate("Object.assign(window, { changed: 0, took: null })")
     page.keyboard.press(key)
     page.wait_for_timeout(PAUSE)
-    took = page.evaluate("window.changed ? [window.changed - window.key, window.took] : null")
-    return None if took is None else (float(took[0]), took[1])
+    times: list[float | None] = page.evaluate("[changed && changed - key, followed && followed - key, took ?? null]")
+    shown, followed, python = times
+    return (shown, followed or None, python) if shown else None
 
 
 def _focus(page: Page, key: str) -> None:
@@ -138,16 +153,51 @@ def _typed(page: Page, keys: list[str], edits: int) -> Keys:
     return Keys("typed digits", found[:edits])
 
 
+def _entered(page: Page, keys: list[str]) -> Keys:
+    """Every field set to another value: a whole text typed into it, the last and the first of its choices."""
+    found: list[Edit] = []
+    for key in keys:
+        control = page.locator(f'[data-key="{key}"] :is(input, select)').first
+        _focus(page, key)
+        if control.evaluate("e => e.localName") == "select":
+            pressed = ["End", "Home"]
+        else:
+            decimal = "0.05" in (control.get_attribute("data-steps") or "").split(",")
+            pressed = list(_ENTERED.get(key, "0.7" if decimal else "64"))
+            page.keyboard.press("Control+a")
+            page.wait_for_timeout(PAUSE)
+        for each in pressed:
+            took = _press(page, each)
+            if took is not None:
+                found.append(Edit(key, *took))
+        page.locator(f'[data-reset="{key}"]').evaluate("button => button.click()")
+        page.wait_for_timeout(PAUSE)
+    return Keys("whole values", found)
+
+
 def measured(playwright: Playwright, folder: Path, edits: int) -> list[Keys]:
-    """`edits` edits that changed a figure by the arrow keys, and a quarter as many by typing."""
+    """`edits` edits that changed a figure by the arrow keys, a quarter as many by typed digits, every field set to another
+    value; and all of them together.
+    """
     with SiteServer(folder) as server, profile(playwright, WATCH) as context:
         page = context.new_page()
-        page.goto(server.address + "?v=1&prompt=4000&vllm.max_num_seqs=200&sglang.max_running_requests=200")
-        page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
-        for fold in page.locator("details.em-knobs").all():
-            fold.evaluate("fold => { fold.open = true; }")
-            fold.locator("[data-key]").first.wait_for()
-        keys: list[str] = page.evaluate(
-            "[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)"
-        )
-        return [_stepped(page, keys, edits), _typed(page, keys, edits // 4)]
+        keys = _open(page, server.address)
+        ways = [_stepped(page, keys, edits)]
+        _open(page, server.address)
+        ways.append(_typed(page, keys, edits // 4))
+        _open(page, server.address)
+        ways.append(_entered(page, keys))
+    return [*ways, Keys("together", [edit for way in ways for edit in way.edits])]
+
+
+def _open(page: Page, address: str) -> list[str]:
+    """The calculator with all its folds open; returns its fields."""
+    page.goto(address + "?v=1&prompt=4000&vllm.max_num_seqs=200&sglang.max_running_requests=200")
+    page.wait_for_selector("html:not([data-em])", state="attached", timeout=120_000)
+    for fold in page.locator("details.em-knobs").all():
+        fold.evaluate("fold => { fold.open = true; }")
+        fold.locator("[data-key]").first.wait_for()
+    found: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#em-form [data-key]')].map((row) => row.dataset.key)"
+    )
+    return found

@@ -7,7 +7,7 @@ import { createLoader } from "./loader.js";
 import { createModelConfig } from "./model-config.js";
 import { adopt, fill, forgetFigures, rememberFigures, swap } from "./regions.js";
 
-const DETAILS_DELAY = 40;
+const DETAILS_DELAY = 25;
 const ANNOUNCE_DELAY = 900;
 const page = document.documentElement;
 const app = document.getElementById("em-app");

@@ -154,22 +154,28 @@ export function createForm(form, { onEdit }) {
     return found ?? null;
   }
 
-  /** What a field may hold after the next key, by key: a step up or down, a digit more, a character less. @param {string} key */
+  /** What a choice may be after the next key, by key. @param {HTMLSelectElement} control */
+  function nextChoices({ options, selectedIndex }) {
+    const places = { up: selectedIndex - 1, down: selectedIndex + 1, first: 0, last: options.length - 1 };
+    return new Map(Object.entries(places).flatMap(([name, place]) =>
+      options[place] && place !== selectedIndex ? [[name, options[place].value]] : []));
+  }
+
+  /** What a field may hold after the next key, by key: a step up or down, a character more or less. @param {string} key */
   function nextTexts(key) {
     const { control } = fields.get(key);
+    if (control.localName === "select") return nextChoices(control);
     const found = new Map();
     for (const [name, direction] of [["up", 1], ["down", -1]]) {
-      const option = control.options?.[control.selectedIndex - direction];
-      const text = control.dataset.steps ? nextStep(key, direction) : (option?.value ?? null);
+      const text = control.dataset.steps ? nextStep(key, direction) : null;
       if (text !== null) found.set(name, text);
     }
-    if (control.localName === "select") return found;
     const { selectionStart: start, selectionEnd: end } = control;
     const text = textOf(key);
     // A step that is not shown yet is written over the selection.
     if (text !== control.value) return found;
     const [head, tail] = [text.slice(0, start), text.slice(end)];
-    if (head.length + tail.length < LONGEST_AHEAD) for (const digit of "0123456789") found.set(digit, head + digit + tail);
+    if (head.length + tail.length < LONGEST_AHEAD) for (const one of control.dataset.typed) found.set(one, head + one + tail);
     found.set("erase", (start === end ? head.slice(0, -1) : head) + tail);
     return found;
   }

@@ -38,6 +38,16 @@ def steps(field: Input) -> tuple[str, ...]:
     return ()
 
 
+def typed(field: Input) -> str:
+    """The characters that texts of the field are made of: what the next key may be."""
+    digits = "0123456789"
+    if field.kind == "quantity":
+        return f"{digits}.GMiB"
+    if field.kind == "decimal":
+        return f"{digits}."
+    return digits if field.kind == "count" else f"{digits},"
+
+
 def form(texts: Mapping[str, str]) -> str:
     """The whole form at its defaults; `texts` say what `auto` stands for (`auto.<key>`)."""
     sections = [_section(key, heading, texts) for key, heading in _SECTIONS.items()]
@@ -110,7 +120,8 @@ def _control(field: Input, own: str) -> str:
         names = field.choices() if field.choices is not None else ("true", "false")
         options = [_option(name, name, field.default) for name in ((("auto",) if field.auto else ()) + names)]
         return f"<select {common}>{''.join(options)}</select>"
-    keys = f' data-steps="{",".join(steps(field))}"' if steps(field) else ""
+    keys = f' data-typed="{typed(field)}"'
+    keys += f' data-steps="{",".join(steps(field))}"' if steps(field) else ""
     mode = ' inputmode="text"' if field.auto or field.kind == "quantity" else ' inputmode="numeric"'
     return (
         f'<input type="text" {common} value="{escape(field.default)}"{mode}{keys} '
