@@ -62,8 +62,7 @@ def first_visit(site: Path, release: Release) -> list[str]:
     page = "index.html"
     html = (site / page).read_text(encoding="utf-8")
     linked = [match[1] for match in _LINKED.finditer(html) if not _NOT_FETCHED.search(match[0])]
-    found = [page, *[path for path in linked if (site / path).is_file()]]
-    found += [path for path in ("sw.js",) if (site / path).is_file()]
+    found = [path for path in (page, *linked, "sw.js") if (site / path).is_file()]
     found += [f"{release.app}/{name}" for name in ("worker.js", "worker-boot.js", "release.js", "core.bin")]
     found += [f"{release.runtime}/{name}" for name in (*INTERPRETER, "stdlib.bin")]
     return list(dict.fromkeys(found))
