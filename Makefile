@@ -28,7 +28,7 @@ $(NODE_READY): package-lock.json package.json
 	@touch $@
 
 serve: $(READY) $(NODE_READY) ## build the website, serve it on this machine, print the address
-	@$(BIN)/python scripts/build_site.py --serve
+	@$(BIN)/python scripts/build_site.py --serve $(if $(PORT),--port $(PORT))
 
 site: $(READY) $(NODE_READY) ## build the website into site/
 	$(BIN)/python scripts/build_site.py
@@ -52,7 +52,7 @@ test-core: $(READY) ## the core's tests and the vectors
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore tests/site_build --ignore tests/wasm --ignore tests/browser
 	$(BIN)/python tests/conformance.py $(VECTORS)
 
-# A browser test that fails is run once more, alone: these machines stall, and a real fault fails twice.
+# A browser test that fails is run once more, alone: a busy computer stalls, and a real fault fails twice.
 test-site: $(READY) $(NODE_READY) browser ## the site: the same core in wasm, and the pages in a real browser
 	$(BIN)/python scripts/build_site.py
 	$(BIN)/python -m pytest tests/site_build tests/wasm --numprocesses 2 --dist worksteal

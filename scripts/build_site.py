@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.site import assets, budget, bundle, csp, fresh, pages, runtime, service_worker, theme_css, theme_js, wheels
 from scripts.site.runtime import BuildError
-from scripts.site.serve import SiteServer
+from scripts.site.serve import SiteServer, is_free
 
 CACHE = ROOT / ".cache/site"
 SITE = ROOT / "site"
@@ -116,9 +116,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.serve:
         os.environ.setdefault("SITE_URL", f"http://localhost:{options.port}/")
+        if not is_free(options.port):
+            print(f"port {options.port} is taken: stop what listens there, or name another with PORT=", file=sys.stderr)
+            return 1
     if options.if_stale and not options.serve and fresh.is_current(ROOT, SITE, CACHE):
         print("site/ is that of the sources")
         return 0
+    print("building the site: a minute, and longer the first time", flush=True)
     try:
         _, visit = build()
     except BuildError as error:

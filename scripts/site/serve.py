@@ -7,6 +7,7 @@ on this machine is that of a visitor's line.
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 import time
 from collections.abc import Collection
@@ -70,6 +71,12 @@ class _Bucket:
 def _gzipped(path: Path, changed_ns: int) -> bytes:
     del changed_ns  # part of the key only: a rebuilt file is compressed anew
     return gzip.compress(path.read_bytes(), 9, mtime=0)
+
+
+def is_free(port: int) -> bool:
+    """Whether nothing listens at a port of localhost."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 class SiteServer(ThreadingHTTPServer):

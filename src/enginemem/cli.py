@@ -11,7 +11,7 @@ try:
     import click
     from rich.console import Console
 except ImportError:  # pragma: no cover - only without the extra
-    sys.exit("enginemem's command line needs the extra 'cli': pip install 'enginemem[cli]'")
+    sys.exit("enginemem's command line needs click and rich, its extra 'cli': pip install '.[cli]' in a checkout")
 
 from enginemem.architecture import Architecture, load_model, model_facts, model_ids
 from enginemem.comparison import ENGINES, compare, plan_document
@@ -51,7 +51,19 @@ def _error_line(error: FieldError) -> str:
 
 def _help(field: Input) -> str:
     assumed = " An assumption." if field.assumption else ""
-    return f"{field.help}{assumed} [default: {field.default}]"
+    unit = " With its unit: GB, GiB or MiB." if field.kind == "quantity" else ""
+    return f"{field.help}{assumed}{unit} [default: {field.default}]"
+
+
+def _metavar(field: Input) -> str:
+    """What a flag takes: its choices where they are few, else the kind of value."""
+    if field.kind in ("gpu", "model"):
+        return field.kind.upper()
+    if field.kind == "quantity":
+        return "SIZE"
+    if field.choices is None:
+        return field.kind.upper()
+    return "[" + "|".join([*(["auto"] if field.auto else []), *field.choices()]) + "]"
 
 
 def scenario_options(command: Command) -> Command:
@@ -70,7 +82,7 @@ def scenario_options(command: Command) -> Command:
         command = click.option(flag, metavar="FILE", help=what)(command)
     for field in reversed(list(PLAN_INPUTS)):
         if field.flag is not None:
-            option = click.option(field.flag, field.key, metavar=field.kind.upper(), default=None, help=_help(field))
+            option = click.option(field.flag, field.key, metavar=_metavar(field), default=None, help=_help(field))
             command = option(command)
     return command
 

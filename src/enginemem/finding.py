@@ -31,12 +31,11 @@ def percent(spread: Fraction) -> str:
 
 def find(plans: Mapping[str, EnginePlan]) -> Finding:
     """The finding over the plans that are ok; the others are named with their status."""
-    sized = {
-        load_release(column).name: (plan.kv_pool_bytes, plan.running)
+    usable = {
+        load_release(column).name: _Usable(plan.kv_pool_bytes, plan.running, plan.binds)
         for column, plan in plans.items()
         if plan.status == "ok" and plan.kv_pool_bytes and plan.running
     }
-    usable = {name: (pool, running) for name, (pool, running) in sized.items() if pool and running}
     missing = [
         f"{load_release(column).name} {_WORDS.get(plan.status, 'runs no request')}"
         for column, plan in plans.items()
@@ -46,19 +45,38 @@ def find(plans: Mapping[str, EnginePlan]) -> Finding:
     if not usable:
         return Finding(f"No engine runs a request with these inputs.{left_out}", None, None, None)
     if len(usable) == 1:
-        (name, (_, running)), *_ = usable.items()
-        return Finding(f"Only {name} runs requests with these inputs: {running:,}.{left_out}", None, None, None)
+        (name, only), *_ = usable.items()
+        return Finding(f"Only {name} runs requests with these inputs: {only.running:,}.{left_out}", None, None, None)
     return _spread(usable, left_out)
 
 
 _WORDS = {"not_modeled": "is not modeled", "does_not_fit": "does not fit", "refused": "refuses"}
+_LIMITS = {"request_cap": "request cap", "token_budget": "token budget"}
+"""What binds beside the KV memory."""
 
 
-def _spread(usable: Mapping[str, tuple[int, int]], left_out: str) -> Finding:
-    pools = [pool for pool, _ in usable.values()]
-    most = max(usable, key=lambda name: usable[name][1])
-    least = min(usable, key=lambda name: usable[name][1])
-    high, low = usable[most][1], usable[least][1]
+class _Usable(NamedTuple):
+    pool: int
+    running: int
+    binds: str | None
+
+
+def _cause(usable: Mapping[str, _Usable], most: str, least: str) -> str:
+    """Who makes the gap between the two engines, where the pools do not."""
+    high, low = [_LIMITS.get(usable[name].binds or "") for name in (most, least)]
+    if high is None and low is None:
+        return "the admission rules make the gap."
+    if high == low:
+        return f"the engines' {high}s make the gap."
+    its = ["KV memory" if limit is None else f"its {limit}" for limit in (high, low)]
+    return f"{most} is bound by {its[0]}, {least} by {its[1]}."
+
+
+def _spread(usable: Mapping[str, _Usable], left_out: str) -> Finding:
+    pools = [each.pool for each in usable.values()]
+    most = max(usable, key=lambda name: usable[name].running)
+    least = min(usable, key=lambda name: usable[name].running)
+    high, low = usable[most].running, usable[least].running
     pool_spread = Fraction(max(pools), min(pools)) - 1
     running_spread = Fraction(high, low) - 1
     if high == low:
@@ -69,7 +87,7 @@ def _spread(usable: Mapping[str, tuple[int, int]], left_out: str) -> Finding:
     differ = f"KV pools differ by {percent(pool_spread)}, running requests by {percent(running_spread)} ({counts})"
     premise = running_spread > pool_spread
     verdict = (
-        "the admission rules make the gap."
+        _cause(usable, most, least)
         if premise
         else "the pools differ at least as much, so here the admission rules do not make the gap."
     )

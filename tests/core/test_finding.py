@@ -24,6 +24,18 @@ def test_the_admission_rules_make_the_gap_when_running_differs_more_than_the_poo
     )
 
 
+def test_what_binds_is_named_where_it_is_not_the_memory() -> None:
+    capped, full = plan("vllm", 110, 64), plan("sglang", 100, 76)
+    capped.binds, full.binds = "request_cap", "kv_memory"
+    assert finding(a=capped, b=full).endswith(
+        "(SGLang runs 76, vLLM 64): SGLang is bound by KV memory, vLLM by its request cap."
+    )
+    full.binds = "request_cap"
+    assert finding(a=capped, b=full).endswith("(SGLang runs 76, vLLM 64): the engines' request caps make the gap.")
+    capped.binds = "token_budget"
+    assert finding(a=capped, b=full).endswith("SGLang is bound by its request cap, vLLM by its token budget.")
+
+
 def test_the_premise_is_denied_when_the_pools_differ_as_much() -> None:
     text = finding(a=plan("vllm", 300, 150), b=plan("sglang", 100, 100))
     assert "do not make the gap" in text
