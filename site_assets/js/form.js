@@ -133,6 +133,9 @@ export function createForm(form, { onEdit }) {
       if (text) control.setAttribute("aria-invalid", "true");
       else control.removeAttribute("aria-invalid");
       if (place.textContent !== text) place.textContent = text;
+      // A message in a closed fold would leave the reader with old figures and no reason.
+      const fold = text && row.closest("details.em-knobs");
+      if (fold) fold.open = true;
     }
     if (errors.length) resetAll.disabled = false;
     return errors.filter((error) => !fields.has(error.field));

@@ -251,6 +251,18 @@ def test_an_engines_fields_come_when_its_fold_opens(calculator: Calculator) -> N
     calculator.shows_everything(**{"vllm.max_num_seqs": "64"})
 
 
+def test_a_message_in_a_closed_fold_is_shown(calculator: Calculator) -> None:
+    """An edit elsewhere is answered by a message beside a knob: the fold that holds it opens."""
+    page = calculator.open().ready().page
+    calculator.unfold("vllm.max_num_seqs")
+    calculator.control("vllm.max_num_seqs").fill("lots")
+    expect(calculator.row("vllm.max_num_seqs").locator(".em-error")).to_be_visible()
+    page.locator("#em-knobs-vllm > summary").click()
+    expect(calculator.row("vllm.max_num_seqs")).to_be_hidden()
+    calculator.control("prompt").fill("3000")
+    expect(calculator.row("vllm.max_num_seqs").locator(".em-error")).to_be_visible()
+
+
 def test_the_newest_of_many_quick_edits_wins(calculator: Calculator) -> None:
     calculator.open().ready()
     control = calculator.control("max_tokens")
