@@ -118,6 +118,11 @@ def _assembled(
         notes += ("written from the class's fields, without a public configuration of this family at hand: unverified",)
     if vision is not None:
         notes += (vision_note(vision),)
+    if quantization is None:
+        notes += (
+            f"no quantisation is named, so weights count as {shape.form.name}; where the checkpoint has an "
+            "hf_quant_config.json, it is needed too",
+        )
     moe = decoded.moe
     each = 0 if moe is None else (3 if moe.gated else 2) * moe.width * (moe.latent or shape.hidden)
     return Architecture(
