@@ -65,8 +65,10 @@ function retry() {
 async function ask(way) {
   clearTimeout(detailsTimer);
   const request = wanted;
-  const answer = await engine().request(figuresOf(request));
-  if (answer === null || request !== wanted) return;
+  const question = figuresOf(request);
+  if (engine().state.state === "failed") app.setAttribute("data-stale", "");
+  const answer = await engine().request(question);
+  if (answer === null || request !== wanted || question.reference !== reference) return;
   fields.inert = false;
   if (!answer.ok) {
     refuse(answer, way);

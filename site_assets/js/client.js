@@ -6,7 +6,8 @@ import { FIRST } from "./download.js";
  * What the page is told. `kind` and `detail` say why, when the state is "failed".
  * @typedef {{state: "idle" | "download" | "start" | "ready" | "failed", loaded?: number, total?: number,
  *   kind?: string, detail?: string}} State
- * @typedef {{id: number, lane: string, text: string, record: boolean, resolve: (answer: object | null) => void}} Job
+ * @typedef {{id: number, lane: string, text: string, record: boolean, resolve: (answer: object | null) => void,
+ *   sent?: number, unwanted?: boolean}} Job `unwanted`: another answer took its place while it was in flight
  */
 
 /** The states that may follow a state. */
@@ -24,6 +25,8 @@ const LAST = new Set(["details", "charts"]);
 /** Answers that are kept ahead of their question. */
 const MOST_AHEAD = 40;
 const AHEAD = "ahead-";
+/** Where figures take longer than this, in milliseconds, nothing is computed ahead: it would stand in the way. */
+const SLOW = 80;
 
 /** A lane's place in the order of answering. @param {string} lane */
 function rank(lane) {
@@ -114,6 +117,8 @@ export function createEngine({ onState = () => {} } = {}) {
   const ahead = new Map();
   /** @type {Set<string>} those that are being answered, or wait to be */
   const expected = new Set();
+  /** How long the last two answers with figures took, of which one may have met a busy moment. */
+  let took = [0, 0];
   /** @type {Worker | null} */
   let worker = null;
   let timer = 0;
@@ -188,10 +193,8 @@ export function createEngine({ onState = () => {} } = {}) {
     const job = inFlight;
     inFlight = null;
     stop();
-    if (job) {
-      if (waiting.has(job.lane)) job.resolve(null);
-      else waiting.set(job.lane, job);
-    }
+    if (job) keepWaiting(job);
+    forgetExpected();
     crashes += 1;
     if (crashes > 1) {
       move("failed", { kind: "crash", detail: why });
@@ -200,14 +203,35 @@ export function createEngine({ onState = () => {} } = {}) {
     }
   }
 
+  const isSlow = () => Math.min(...took) > SLOW;
+
+  /** Compute nothing ahead that nobody waits for. */
+  function forgetExpected() {
+    for (const [lane, job] of waiting) {
+      if (!lane.startsWith(AHEAD)) continue;
+      waiting.delete(lane);
+      job.resolve(null);
+    }
+  }
+
+  /** Ask a job that got no answer again, unless something newer took its place. @param {Job} job */
+  function keepWaiting(job) {
+    if (job.unwanted || waiting.has(job.lane)) job.resolve(null);
+    else waiting.set(job.lane, job);
+  }
+
   function answered({ id, text }) {
     const job = inFlight;
     if (job === null || job.id !== id) return;
     clearTimeout(timer);
     inFlight = null;
-    crashes = 0;
-    // A newer request of its lane is waiting: nobody wants this answer any more.
-    const stale = waiting.has(job.lane);
+    if (!job.lane.startsWith(AHEAD)) crashes = 0;
+    // A newer request of its lane is waiting or answered: nobody wants this answer any more.
+    const stale = job.unwanted || waiting.has(job.lane);
+    if (SOON.has(job.lane) || job.lane.startsWith(AHEAD)) {
+      took = [took[1], performance.now() - job.sent];
+      if (isSlow()) forgetExpected();
+    }
     pump();
     job.resolve(stale ? null : JSON.parse(text));
   }
@@ -218,6 +242,7 @@ export function createEngine({ onState = () => {} } = {}) {
     const [lane] = [...waiting.keys()].sort((one, other) => rank(one) - rank(other));
     inFlight = waiting.get(lane);
     waiting.delete(lane);
+    inFlight.sent = performance.now();
     const { id, text, record } = inFlight;
     worker.postMessage({ type: "request", id, text, record });
     timer = setTimeout(() => died("no answer came"), record ? PATIENCE.record : PATIENCE.plan);
@@ -226,10 +251,11 @@ export function createEngine({ onState = () => {} } = {}) {
   /** Ask Python; the answer is null when a newer request of the same lane took its place. */
   function request(asked) {
     const lane = asked.part ?? asked.kind;
-    const known = ahead.get(JSON.stringify(asked));
+    const known = state.state === "ready" && ahead.get(JSON.stringify(asked));
     if (!known) return queue(asked, lane);
     waiting.get(lane)?.resolve(null);
     waiting.delete(lane);
+    if (inFlight?.lane === lane) inFlight.unwanted = true;
     return Promise.resolve(known);
   }
 
@@ -239,7 +265,7 @@ export function createEngine({ onState = () => {} } = {}) {
    */
   async function expect(asked, lane) {
     const question = JSON.stringify(asked);
-    if (state.state !== "ready" || ahead.has(question) || expected.has(question)) return;
+    if (state.state !== "ready" || isSlow() || ahead.has(question) || expected.has(question)) return;
     expected.add(question);
     const answer = await queue(asked, AHEAD + lane);
     expected.delete(question);
@@ -264,8 +290,7 @@ export function createEngine({ onState = () => {} } = {}) {
   function restart() {
     stop();
     crashes = 0;
-    if (inFlight && !waiting.has(inFlight.lane)) waiting.set(inFlight.lane, inFlight);
-    else inFlight?.resolve(null);
+    if (inFlight) keepWaiting(inFlight);
     inFlight = null;
     void start();
   }

@@ -193,6 +193,8 @@ export function createForm(form, { onEdit }) {
   const keyOf = (target) => target.closest?.("[data-key]")?.dataset.key;
 
   collect(form);
+  // Opened before this script was there.
+  for (const fold of form.querySelectorAll("details.em-knobs[open]")) unfold(fold);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => {
     const key = keyOf(event.target);

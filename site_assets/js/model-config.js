@@ -155,6 +155,7 @@ export function createModelConfig({ form, onChange }) {
   /** @param {FileList} files the one whose name says so is the quantisation's */
   async function take(files) {
     const given = [...files];
+    fold.open = true;
     if (given.some((one) => one.size > 4 * Number(boxes.config.dataset.most))) {
       said.textContent = said.dataset.long;
       return;
@@ -168,7 +169,6 @@ export function createModelConfig({ form, onChange }) {
       said.textContent = said.dataset.unreadable;
       return;
     }
-    fold.open = true;
     changed();
   }
 

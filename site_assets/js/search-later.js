@@ -4,10 +4,10 @@
  */
 function whenSearched(start) {
   const TYPED_INTO = "input, select, textarea, [contenteditable]";
-  const kinds = ["pointerover", "pointerdown", "focusin", "keydown"];
-  const wanted = ({ type, key, target }) => {
+  const kinds = ["pointerover", "pointerdown", "click", "focusin", "keydown"];
+  const wanted = ({ type, key, target, ctrlKey, metaKey, altKey }) => {
     if (!(target instanceof Element)) return false;
-    if (type === "keydown" && ["/", "f", "s"].includes(key) && !target.matches(TYPED_INTO)) return true;
+    if (type === "keydown" && !ctrlKey && !metaKey && !altKey && ["/", "f", "s"].includes(key) && !target.matches(TYPED_INTO)) return true;
     return target.closest("[data-md-component=search], [for=__search]") !== null;
   };
   const begin = (event) => {

@@ -6,10 +6,12 @@ import json
 import random
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 import random_scenarios
 from browser.calculator import Calculator, answer
+from browser.conftest import Visitor
+from browser.visited import Host
 from enginemem.comparison import ENGINES
 from enginemem.inputs import Input
 from enginemem.scenario import PLAN_INPUTS
@@ -249,6 +251,40 @@ def test_an_engines_fields_come_when_its_fold_opens(calculator: Calculator) -> N
     expect(calculator.control("vllm.max_num_seqs")).to_have_value("64")
     expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(len(keys["vllm"]))
     calculator.shows_everything(**{"vllm.max_num_seqs": "64"})
+
+
+def test_a_fold_opened_before_the_scripts_are_there_fills(host: Host, visitor: Visitor) -> None:
+    page, _ = visitor(host)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/form.js", hold)
+    calculator = Calculator(page, host.address).open()
+    page.locator("#em-knobs-vllm > summary").click()
+    expect(calculator.row("vllm.max_num_seqs")).to_have_count(0)
+    calculator.comes_to("() => document.querySelector('#em-knobs-vllm').open")
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    expect(calculator.control("vllm.max_num_seqs")).to_be_visible()
+
+
+def test_an_answer_that_was_kept_is_not_overtaken_by_an_older_question(calculator: Calculator) -> None:
+    """Differences are asked for and taken back at once; the second answer was there already."""
+    page = calculator.page
+    page.add_init_script(_WATCH_WORKER)
+    calculator.open().ready()
+    calculator.control("prompt").focus()
+    calculator.comes_to(figures_of({"prompt": "4000"}))
+    page.keyboard.press("ArrowUp")
+    calculator.shows_everything(prompt="4000")
+    page.evaluate(
+        "() => { for (const value of ['vllm', '']) document.querySelector(`[name=em-reference][value='${value}']`).click(); }"
+    )
+    calculator.comes_to("() => asked.every(({ id }) => answered.has(id)) && asked.some(({ reference }) => reference)")
+    calculator.shows_everything(prompt="4000")
 
 
 def test_a_message_in_a_closed_fold_is_shown(calculator: Calculator) -> None:

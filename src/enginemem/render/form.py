@@ -108,9 +108,10 @@ def _help(field: Input) -> str:
 
 
 def _control(field: Input, own: str) -> str:
+    described = f"{own}-auto " if field.auto or field.kind == "count" else ""
     common = (
         f'id="{own}" name="{escape(field.key)}" data-default="{escape(field.default)}" '
-        f'aria-describedby="{own}-auto {own}-help {own}-error"'
+        f'aria-describedby="{described}{own}-help {own}-error"'
     )
     if field.kind == "gpu":
         return f"<select {common}>{gpu_options(field.default)}</select>"
