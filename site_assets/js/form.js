@@ -32,9 +32,10 @@ export function createForm(form, { onEdit }) {
   /** Take up the fields of a part of the form. @param {Element} part */
   function collect(part) {
     for (const row of part.querySelectorAll("[data-key]")) {
-      const key = row.dataset.key;
-      fields.set(key, { row, control: row.querySelector("input, select"), place: row.querySelector(".em-error") });
-      answered.set(key, textOf(key));
+      const control = row.querySelector("input, select");
+      fields.set(row.dataset.key, { row, control, place: row.querySelector(".em-error") });
+      // What was typed before this script was there is not answered yet.
+      answered.set(row.dataset.key, control.dataset.default);
     }
   }
 
