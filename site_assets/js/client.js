@@ -26,7 +26,7 @@ const LAST = new Set(["details", "charts"]);
 const MOST_AHEAD = 40;
 const AHEAD = "ahead-";
 /** Where figures take longer than this, in milliseconds, nothing is computed ahead: it would stand in the way. */
-const SLOW = 80;
+const SLOW = 150;
 
 /** A lane's place in the order of answering. @param {string} lane */
 function rank(lane) {
@@ -117,8 +117,8 @@ export function createEngine({ onState = () => {} } = {}) {
   const ahead = new Map();
   /** @type {Set<string>} those that are being answered, or wait to be */
   const expected = new Set();
-  /** How long the last two answers with figures took, of which one may have met a busy moment. */
-  let took = [0, 0];
+  /** How long the last three answers with figures took, of which two may have met a busy moment. */
+  let took = [0, 0, 0];
   /** @type {Worker | null} */
   let worker = null;
   let timer = 0;
@@ -229,7 +229,7 @@ export function createEngine({ onState = () => {} } = {}) {
     // A newer request of its lane is waiting or answered: nobody wants this answer any more.
     const stale = job.unwanted || waiting.has(job.lane);
     if (SOON.has(job.lane) || job.lane.startsWith(AHEAD)) {
-      took = [took[1], performance.now() - job.sent];
+      took = [...took.slice(1), performance.now() - job.sent];
       if (isSlow()) forgetExpected();
     }
     pump();
