@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 
-import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 import random_scenarios
 from browser.calculator import Calculator, answer
-from browser.conftest import Visitor
-from browser.visited import Host
 from enginemem.comparison import ENGINES
 from enginemem.inputs import Input
 from enginemem.scenario import PLAN_INPUTS
@@ -176,129 +172,6 @@ def test_arrow_keys_step_through_sensible_values(calculator: Calculator) -> None
     control.press("ArrowDown")
     expect(control).to_have_value(str(below))
     calculator.shows(answer(prompt=str(below)))
-
-
-_WATCH_WORKER = """
-const Native = Worker;
-window.asked = [];
-window.answered = new Set();
-window.Worker = class extends Native {
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", ({ data }) => window.answered.add(data.id));
-  }
-  postMessage(message) {
-    if (message.type === "request") window.asked.push(JSON.parse(message.text));
-    super.postMessage(message);
-  }
-};
-"""
-
-
-def figures_of(inputs: dict[str, str]) -> str:
-    """A condition of the page: the figures of these inputs were asked of Python, once, and have been answered."""
-    return (
-        "() => { const found = asked.filter(({ part, inputs }) => part === 'figures' && JSON.stringify(inputs) === "
-        f"JSON.stringify({json.dumps(inputs)})); return found.length === 1 && answered.has(found[0].id); }}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "pressed", "text"),
-    [
-        ("prompt", "ArrowUp", "8000"),
-        ("max_tokens", "ArrowDown", "1000"),
-        ("prompt", "7", "40007"),
-        ("prompt", "Backspace", "400"),
-    ],
-)
-def test_the_next_key_finds_its_answer_computed_ahead(
-    calculator: Calculator, key: str, pressed: str, text: str
-) -> None:
-    """With the focus on a field, what the next key may make of it is computed; the key asks for no figures of its own."""
-    page = calculator.page
-    page.add_init_script(_WATCH_WORKER)
-    calculator.open("?v=1&prompt=4000").ready()
-    calculator.shows_everything(prompt="4000")
-    calculator.control(key).focus()
-    calculator.control(key).press("End")
-    expected = without_defaults({"prompt": "4000"} | {key: text})
-    calculator.comes_to(figures_of(expected))
-    page.keyboard.press(pressed)
-    calculator.shows(answer(**expected))
-    assert page.evaluate(f"({figures_of(expected)})()")
-
-
-def without_defaults(inputs: dict[str, str]) -> dict[str, str]:
-    return {key: text for key, text in inputs.items() if text != PLAN_INPUTS[key].default}
-
-
-def test_an_engines_fields_come_when_its_fold_opens(calculator: Calculator) -> None:
-    """Closed, a fold holds no field; opened by hand or by a link it has all, with what the engine resolves today."""
-    page = calculator.page
-    keys = {engine: [field.key for field in PLAN_INPUTS if field.section == engine] for engine in ENGINES}
-    calculator.open().ready()
-    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(0)
-    calculator.set("gpu", "h200-sxm")
-    calculator.shows(answer(gpu="h200-sxm"))
-    page.locator("#em-knobs-sglang > summary").click()
-    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(len(keys["sglang"]))
-    for key in keys["sglang"]:
-        expect(calculator.control(key)).to_have_value(PLAN_INPUTS[key].default)
-    calculator.shows_everything(gpu="h200-sxm")
-    calculator.open("?v=1&vllm.max_num_seqs=64").ready()
-    expect(calculator.control("vllm.max_num_seqs")).to_be_visible()
-    expect(calculator.control("vllm.max_num_seqs")).to_have_value("64")
-    expect(page.locator("#em-form .em-knobs [data-key]")).to_have_count(len(keys["vllm"]))
-    calculator.shows_everything(**{"vllm.max_num_seqs": "64"})
-
-
-def test_a_fold_opened_before_the_scripts_are_there_fills(host: Host, visitor: Visitor) -> None:
-    page, _ = visitor(host)
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/form.js", hold)
-    calculator = Calculator(page, host.address).open()
-    page.locator("#em-knobs-vllm > summary").click()
-    expect(calculator.row("vllm.max_num_seqs")).to_have_count(0)
-    calculator.comes_to("() => document.querySelector('#em-knobs-vllm').open")
-    while not held:
-        page.wait_for_timeout(20)
-    held[0].continue_()
-    expect(calculator.control("vllm.max_num_seqs")).to_be_visible()
-
-
-def test_an_answer_that_was_kept_is_not_overtaken_by_an_older_question(calculator: Calculator) -> None:
-    """Differences are asked for and taken back at once; the second answer was there already."""
-    page = calculator.page
-    page.add_init_script(_WATCH_WORKER)
-    calculator.open().ready()
-    calculator.control("prompt").focus()
-    calculator.comes_to(figures_of({"prompt": "4000"}))
-    page.keyboard.press("ArrowUp")
-    calculator.shows_everything(prompt="4000")
-    # Python is idle, so that the first of the two questions is on its way when the second comes.
-    calculator.comes_to("() => asked.every(({ id }) => answered.has(id))")
-    page.evaluate(
-        "() => { for (const value of ['vllm', '']) document.querySelector(`[name=em-reference][value='${value}']`).click(); }"
-    )
-    page.wait_for_timeout(500)
-    calculator.shows_everything(prompt="4000")
-
-
-def test_a_message_in_a_closed_fold_is_shown(calculator: Calculator) -> None:
-    """An edit elsewhere is answered by a message beside a knob: the fold that holds it opens."""
-    page = calculator.open().ready().page
-    calculator.unfold("vllm.max_num_seqs")
-    calculator.control("vllm.max_num_seqs").fill("lots")
-    expect(calculator.row("vllm.max_num_seqs").locator(".em-error")).to_be_visible()
-    page.locator("#em-knobs-vllm > summary").click()
-    expect(calculator.row("vllm.max_num_seqs")).to_be_hidden()
-    calculator.control("prompt").fill("3000")
-    expect(calculator.row("vllm.max_num_seqs").locator(".em-error")).to_be_visible()
 
 
 def test_the_newest_of_many_quick_edits_wins(calculator: Calculator) -> None:
